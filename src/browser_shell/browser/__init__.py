@@ -1,0 +1,1 @@
+"""The display, Chromium, and the sessions in it."""

@@ -1,0 +1,1 @@
+"""Values and contracts that every other package shares; no input, no output."""

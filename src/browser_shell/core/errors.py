@@ -1,0 +1,137 @@
+"""Every way a call can go wrong, in one table, and the exceptions that carry them.
+
+BrowserShellError
+├── CallRefused              the call may not happen; nothing ran
+│   ├── ArgumentsInvalid     outside the grammar (exit 2)
+│   ├── PolicyBlocked        inside the grammar, against the policy (exit 126)
+│   └── TryLater             allowed, but not now (exit 75)
+├── ExecutionTimedOut        outlived its deadline and was killed (exit 124)
+├── SandboxUnavailable       the browser or its driver never ran the command (exit 127)
+├── AuditUnavailable         the call could not be recorded, so it did not run (exit 75)
+├── UnknownTool              no such tool on this endpoint (a protocol error)
+└── ConfigurationInvalid     a setting or policy file is wrong; the start stops
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    exit_code: int
+    number: int
+    advice: str
+
+
+class ErrorCode(Enum):
+    """The code word that begins `stderr`, its exit code, its number in `_meta`, and what to do about it.
+
+    -32004 to -32007 are the product's JSON-RPC codes; -32602 and -32603 are JSON-RPC's own. The positive numbers
+    lie outside the range that MCP 2026-07-28 reserves.
+    """
+
+    INVALID_ARGUMENTS = _Code(2, -32602, "Correct the arguments; the message names the field and the rule.")
+    POLICY_BLOCKED = _Code(126, -32004, "Do not repeat the call: this server's policy forbids it.")
+    TIMEOUT = _Code(124, -32007, "Ask for less, or give a larger timeout_sec (at most 120), then open the page again.")
+    COMMAND_FAILED = _Code(1, 1001, "Read the reason; take a new snapshot, refs change when the page changes.")
+    DIALOG_OPEN = _Code(1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
+    OUTPUT_TOO_LARGE = _Code(1, 1003, "Ask for less: a selector, or no --full.")
+    SESSION_LIMIT = _Code(75, 1004, "Close a session that is no longer needed, or try later.")
+    AUDIT_UNAVAILABLE = _Code(75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
+    BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
+    DRIVER_UNAVAILABLE = _Code(127, 1007, "agent-browser could not run. Repeat once; then tell the operator.")
+    HOOK_FAILED = _Code(126, 1008, "A hook of this server failed, so the call was refused. Tell its operator.")
+    INTERNAL_ERROR = _Code(127, -32603, "A fault in the server. Repeat once; then tell the operator.")
+
+    @property
+    def exit_code(self) -> int:
+        return self.value.exit_code
+
+    @property
+    def number(self) -> int:
+        return self.value.number
+
+    @property
+    def advice(self) -> str:
+        return self.value.advice
+
+
+class BrowserShellError(Exception):
+    """Root of everything this product raises on purpose. `public_message` is safe to show a model."""
+
+    code: ErrorCode = ErrorCode.INTERNAL_ERROR
+
+    def __init__(self, public_message: str, *, rule_id: str = "") -> None:
+        super().__init__(public_message)
+        self.public_message = public_message
+        self.rule_id = rule_id
+
+
+class CallRefused(BrowserShellError):
+    """The call may not happen. Nothing ran."""
+
+    code = ErrorCode.POLICY_BLOCKED
+
+
+class ArgumentsInvalid(CallRefused, ValueError):
+    """The arguments lie outside the grammar."""
+
+    code = ErrorCode.INVALID_ARGUMENTS
+
+
+class PolicyBlocked(CallRefused, PermissionError):
+    """The arguments are well formed, and the policy says no."""
+
+    code = ErrorCode.POLICY_BLOCKED
+
+
+class TryLater(CallRefused):
+    """The call is allowed, but there is no room for it now."""
+
+    code = ErrorCode.SESSION_LIMIT
+
+    def __init__(self, public_message: str, *, rule_id: str = "", retry_after_seconds: float | None = None) -> None:
+        super().__init__(public_message, rule_id=rule_id)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class HookFailed(CallRefused):
+    """A hook raised something it should not have. The call is refused, or its result withheld."""
+
+    code = ErrorCode.HOOK_FAILED
+
+
+class ExecutionTimedOut(BrowserShellError, TimeoutError):
+    """The command outlived its deadline and was killed."""
+
+    code = ErrorCode.TIMEOUT
+
+
+class SandboxUnavailable(BrowserShellError):
+    """What should have run the command was not there; the command did not run, or nobody knows its end."""
+
+    code = ErrorCode.DRIVER_UNAVAILABLE
+
+
+class BrowserUnavailable(SandboxUnavailable):
+    """Chromium is down or restarting."""
+
+    code = ErrorCode.BROWSER_UNAVAILABLE
+
+
+class AuditUnavailable(BrowserShellError):
+    """The record could not be written, so the call does not run."""
+
+    code = ErrorCode.AUDIT_UNAVAILABLE
+
+
+class UnknownTool(BrowserShellError, LookupError):
+    """This endpoint has no such tool."""
+
+    code = ErrorCode.INVALID_ARGUMENTS
+
+
+class ConfigurationInvalid(BrowserShellError, ValueError):
+    """A setting or a policy file is wrong. The message names the field and the rule."""

@@ -1,0 +1,1 @@
+"""The chain around every call, and the built-in hooks."""

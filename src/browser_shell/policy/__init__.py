@@ -1,0 +1,1 @@
+"""Pure rules: what a call may say and where the browser may go."""

@@ -1,0 +1,1 @@
+"""A fake for every port, misbehaving ones included."""

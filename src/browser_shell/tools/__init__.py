@@ -1,0 +1,1 @@
+"""The tools as clients see them, and the step from arguments to a plan."""
