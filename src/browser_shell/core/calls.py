@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from browser_shell.core.json_values import JsonValue
+
+SESSION_ID_PATTERN = "[a-zA-Z0-9_][a-zA-Z0-9._-]{0,63}"
+_SESSION_ID = re.compile(SESSION_ID_PATTERN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +26,9 @@ class ToolCall:
     principal: Principal
     tool: str
     arguments: JsonValue
+
+    @property
+    def session_id(self) -> str:
+        """The session that the arguments name; '' when they name none that could exist."""
+        named = self.arguments.get("session_id") if isinstance(self.arguments, dict) else None
+        return named if isinstance(named, str) and _SESSION_ID.fullmatch(named) else ""

@@ -7,6 +7,9 @@ BrowserShellError
 │   └── TryLater             allowed, but not now (exit 75)
 ├── ExecutionTimedOut        outlived its deadline and was killed (exit 124)
 ├── SandboxUnavailable       the browser or its driver never ran the command (exit 127)
+├── SessionGone              the page that the command means was lost (exit 1)
+├── DialogOpen               a dialog blocks the page (exit 1)
+├── OutputTooLarge           more than the server hands out (exit 1)
 ├── AuditUnavailable         the call could not be recorded, so it did not run (exit 75)
 ├── UnknownTool              no such tool on this endpoint (a protocol error)
 └── ConfigurationInvalid     a setting or policy file is wrong; the start stops
@@ -40,6 +43,7 @@ class ErrorCode(Enum):
     OUTPUT_TOO_LARGE = _Code(1, 1003, "Ask for less: a selector, or no --full.")
     SESSION_LIMIT = _Code(75, 1004, "Close a session that is no longer needed, or try later.")
     AUDIT_UNAVAILABLE = _Code(75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
+    SESSION_GONE = _Code(1, 1009, "The session's page is gone. Begin again with open.")
     BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
     DRIVER_UNAVAILABLE = _Code(127, 1007, "agent-browser could not run. Repeat once; then tell the operator.")
     HOOK_FAILED = _Code(126, 1008, "A hook of this server failed, so the call was refused. Tell its operator.")
@@ -119,6 +123,28 @@ class BrowserUnavailable(SandboxUnavailable):
     """Chromium is down or restarting."""
 
     code = ErrorCode.BROWSER_UNAVAILABLE
+
+
+class JailUnavailable(BrowserUnavailable):
+    """The browser may not run without its jail, and the jail cannot be made. No jail, no start."""
+
+
+class SessionGone(BrowserShellError):
+    """The session ended without being closed, so what this command means no longer exists."""
+
+    code = ErrorCode.SESSION_GONE
+
+
+class DialogOpen(BrowserShellError):
+    """A JavaScript dialog blocks the page."""
+
+    code = ErrorCode.DIALOG_OPEN
+
+
+class OutputTooLarge(BrowserShellError):
+    """What the command made is larger than the server hands out."""
+
+    code = ErrorCode.OUTPUT_TOO_LARGE
 
 
 class AuditUnavailable(BrowserShellError):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from ipaddress import IPv4Address, IPv6Address
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.decisions import Decision
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.pages import Dialog, Tab
+from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.core.records import AuditRecord
 from browser_shell.core.results import CommandResult, ToolOutcome
 
@@ -53,6 +56,16 @@ class ToolDescription(Protocol):
     def annotations(self) -> dict[str, bool]: ...
 
 
+class Registry(Protocol):
+    """The tools of this server."""
+
+    def get(self, name: str) -> Tool:
+        """Raises: UnknownTool; PolicyBlocked for a reserved name."""
+
+    def all(self) -> Sequence[Tool]:
+        """Always in the same order."""
+
+
 class Resolver(Protocol):
     """Turns a host name into addresses."""
 
@@ -69,13 +82,34 @@ class Policy(Protocol):
     def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]]) -> Decision: ...
 
 
+class DialAddress(Protocol):
+    """Where to connect instead of where DNS says."""
+
+    @property
+    def address(self) -> IpAddress: ...
+    @property
+    def port(self) -> int: ...
+
+
+class EgressRules(Protocol):
+    """The same rules as for `open`, for one connection."""
+
+    def judge_name(self, target: UrlTarget) -> Decision | None:
+        """What can be said without a lookup; None when the addresses decide."""
+
+    def judge(self, target: UrlTarget, addresses: Sequence[IpAddress]) -> Decision: ...
+
+    def resolved_by_policy(self, host: str) -> DialAddress | None: ...
+
+
 class AuditLog(Protocol):
     """Append-only evidence."""
 
     async def record(self, record: AuditRecord) -> None:
-        """Durable when it returns. Raises: AuditUnavailable."""
+        """Written when it returns, and on the disk too when something is about to run. Raises: AuditUnavailable."""
 
 
+@runtime_checkable
 class BeforeHook(Protocol):
     """Sees the plan before the policy judges it."""
 
@@ -83,10 +117,14 @@ class BeforeHook(Protocol):
         """Return the plan, changed or not. Raise CallRefused to stop the call."""
 
 
+@runtime_checkable
 class AfterHook(Protocol):
     """Sees the result before the client does."""
 
     async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult: ...
+
+
+Hook: TypeAlias = BeforeHook | AfterHook
 
 
 class Sandbox(Protocol):
@@ -103,3 +141,51 @@ class CallHandler(Protocol):
 
     def handle(self, call: ToolCall) -> Awaitable[ToolOutcome]:
         """Raises: UnknownTool, PolicyBlocked for a reserved tool name."""
+
+
+class DriverProcesses(Protocol):
+    """What sessions need of the driver: that nothing of it outlives them."""
+
+    async def kill(self, name: str) -> None:
+        """Ends the daemon of the driver's session `name` at once and removes its files."""
+
+
+class BrowserSession(Protocol):
+    """One session, held by one call at a time."""
+
+    name: str
+    """The driver's name for it."""
+    directory: Path
+    """Where files made for this session go."""
+    active: str
+    """Target id of the tab that commands act on."""
+    bound: str
+    """Target id that the driver acts on."""
+
+    async def prepare(self, *, starts_page: bool) -> list[str]:
+        """Raises: SessionGone, BrowserUnavailable."""
+
+    async def refresh_tabs(self) -> None: ...
+
+    def tabs(self) -> list[Tab]: ...
+
+    def target_of(self, tab_id: str) -> str | None: ...
+
+    def dialog(self) -> Dialog | None: ...
+
+    async def dialog_opening(self) -> Dialog: ...
+
+    async def answer_dialog(self, *, accept: bool, text: str | None) -> None: ...
+
+    async def close_tab(self, target_id: str) -> None: ...
+
+    async def abandon_page(self) -> None: ...
+
+
+class BrowserSessions(Protocol):
+    """All sessions of the box."""
+
+    def hold(self, subject: str, session_id: str) -> AbstractAsyncContextManager[BrowserSession]:
+        """Raises: TryLater."""
+
+    async def close(self, subject: str, session_id: str) -> bool: ...

@@ -13,6 +13,8 @@ class RecordKind(Enum):
     POLICY_BLOCKED = "POLICY_BLOCKED"
     SANDBOX_EXEC = "SANDBOX_EXEC"
     TOOL_FINISHED = "TOOL_FINISHED"
+    EGRESS_CONNECT = "EGRESS_CONNECT"
+    MCP_NETWORK_BLOCKED = "MCP_NETWORK_BLOCKED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

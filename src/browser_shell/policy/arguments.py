@@ -1,0 +1,97 @@
+"""The shape of a call's arguments: session_id, argv, timeout_sec, and nothing else."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from browser_shell.core.calls import SESSION_ID_PATTERN
+from browser_shell.core.errors import ArgumentsInvalid
+from browser_shell.core.json_values import JsonValue
+from browser_shell.policy.wording import listed, shown
+
+MAX_ITEMS = 129
+MAX_ITEM_CHARACTERS = 8192
+DEFAULT_TIMEOUT_SECONDS = 30
+MAX_TIMEOUT_SECONDS = 120
+FIELDS = ("session_id", "argv", "timeout_sec")
+
+_SESSION_ID = re.compile(SESSION_ID_PATTERN)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_EXACT_UP_TO = 1e21
+"""ECMAScript writes whole numbers below this without an exponent; JSON came from there."""
+_MAX_INTEGER_BITS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallArguments:
+    """Arguments of the right shape; what argv says is not yet judged."""
+
+    session_id: str
+    argv: tuple[str, ...]
+    timeout_seconds: int
+
+
+def read_arguments(arguments: JsonValue) -> CallArguments:
+    """Check the shape. Nothing is clamped, guessed or dropped.
+
+    Raises: ArgumentsInvalid naming the field and the rule.
+    """
+    if not isinstance(arguments, dict):
+        raise _invalid("arguments must be an object with session_id and argv", "arguments.shape")
+    unknown = sorted(set(arguments) - set(FIELDS))
+    if unknown:
+        raise _invalid(f"{shown(unknown[0])} is an unknown field; known: {listed(FIELDS)}", "arguments.unknown_field")
+    return CallArguments(
+        session_id=_session_id(arguments.get("session_id")),
+        argv=_argv(arguments.get("argv")),
+        timeout_seconds=_timeout(arguments.get("timeout_sec", DEFAULT_TIMEOUT_SECONDS)),
+    )
+
+
+def _session_id(value: JsonValue) -> str:
+    # fullmatch, because `$` would let a trailing newline through.
+    if not isinstance(value, str) or not _SESSION_ID.fullmatch(value):
+        raise _invalid(
+            "session_id must be 1 to 64 of a-z A-Z 0-9 . _ - and begin with a letter, digit or _",
+            "arguments.session_id",
+        )
+    return value
+
+
+def _argv(value: JsonValue) -> tuple[str, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_ITEMS:
+        raise _invalid(f"argv must be a list of 1 to {MAX_ITEMS} items", "arguments.argv")
+    return tuple(_item(index, item) for index, item in enumerate(value))
+
+
+def _item(index: int, value: JsonValue) -> str:
+    text = _as_text(index, value)
+    if len(text) > MAX_ITEM_CHARACTERS:
+        raise _invalid(f"argv[{index}] has more than {MAX_ITEM_CHARACTERS} characters", "arguments.argv_item")
+    if "\0" in text or _SURROGATE.search(text):
+        raise _invalid(f"argv[{index}] holds NUL or half a surrogate pair", "arguments.argv_item")
+    return text
+
+
+def _as_text(index: int, value: JsonValue) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and value.bit_length() <= _MAX_INTEGER_BITS:
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value.is_integer() and abs(value) < _EXACT_UP_TO else repr(value)
+    raise _invalid(f"argv[{index}] must be a string, a number or a boolean", "arguments.argv_item")
+
+
+def _timeout(value: JsonValue) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TIMEOUT_SECONDS:
+        return value
+    raise _invalid(f"timeout_sec must be an integer from 1 to {MAX_TIMEOUT_SECONDS}", "arguments.timeout_sec")
+
+
+def _invalid(message: str, rule_id: str) -> ArgumentsInvalid:
+    return ArgumentsInvalid(message, rule_id=rule_id)

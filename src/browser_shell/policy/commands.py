@@ -1,0 +1,155 @@
+"""Every subcommand that exists here, as one table. What the table does not say is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from types import MappingProxyType
+
+from browser_shell.core.errors import ArgumentsInvalid, PolicyBlocked
+from browser_shell.policy.grammar import Operand, Option, ParsedCommand, Shape, Words, read_command
+from browser_shell.policy.values import (
+    CHOICE,
+    CSS,
+    DEPTH,
+    KEY,
+    PATTERN,
+    PICTURE_OF,
+    PIXELS,
+    SELECTOR,
+    TAB,
+    TEXT,
+    URL,
+    WAIT_FOR,
+    one_of,
+)
+from browser_shell.policy.wording import listed, shown
+
+MAX_SELECT_VALUES = 127
+"""As many as fit: an argv has at most 129 items."""
+
+_NOTHING = Shape()
+_ONE_ELEMENT = Shape(operands=(Operand(SELECTOR),))
+_ELEMENT_AND_TEXT = Shape(operands=(Operand(SELECTOR), Operand(TEXT)), by_position=True)
+
+
+def _one_thing_to_wait_for(command: ParsedCommand) -> str:
+    ways = [*command.operands, *(name for name in ("text", "url", "load") if name in command.options)]
+    if len(ways) != 1:
+        return "takes exactly one of: milliseconds, a CSS selector, --text, --url, --load"
+    if "state" in command.options and (not command.operands or command.operands[0].isdigit()):
+        return "takes --state only with a CSS selector"
+    return ""
+
+
+COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
+    {
+        # pages
+        "open": Shape(operands=(Operand(URL),)),
+        "back": _NOTHING,
+        "forward": _NOTHING,
+        "reload": _NOTHING,
+        "close": _NOTHING,
+        # looking
+        "snapshot": Shape(
+            options=(
+                Option("interactive", ("-i", "--interactive")),
+                Option("compact", ("-c", "--compact")),
+                Option("urls", ("-u", "--urls")),
+                Option("cursor", ("-C", "--cursor")),
+                Option("depth", ("-d", "--depth"), DEPTH),
+                Option("selector", ("-s", "--selector"), CSS),
+                Option("delta", ("--delta",)),
+                Option("full", ("--full",)),
+                # Ours, not the driver's: keep the map of refs, which costs more tokens than the snapshot.
+                Option("refs", ("--refs",)),
+            )
+        ),
+        "screenshot": Shape(
+            operands=(Operand(PICTURE_OF, at_least=0),),
+            options=(Option("full", ("-f", "--full")), Option("annotate", ("--annotate",))),
+        ),
+        "pdf": _NOTHING,
+        "get": {"url": _NOTHING, "title": _NOTHING, "text": _ONE_ELEMENT},
+        "is": {"visible": _ONE_ELEMENT, "enabled": _ONE_ELEMENT, "checked": _ONE_ELEMENT},
+        # acting
+        "click": _ONE_ELEMENT,
+        "dblclick": _ONE_ELEMENT,
+        "hover": _ONE_ELEMENT,
+        "focus": _ONE_ELEMENT,
+        "check": _ONE_ELEMENT,
+        "uncheck": _ONE_ELEMENT,
+        "fill": _ELEMENT_AND_TEXT,
+        "type": _ELEMENT_AND_TEXT,
+        "select": Shape(operands=(Operand(SELECTOR), Operand(CHOICE, at_most=MAX_SELECT_VALUES)), by_position=True),
+        "press": Shape(operands=(Operand(KEY),), by_position=True),
+        "scroll": Shape(
+            operands=(Operand(one_of("up", "down", "left", "right"), at_least=0), Operand(PIXELS, at_least=0)),
+            options=(Option("selector", ("-s", "--selector"), SELECTOR),),
+        ),
+        # `--timeout` is absent on purpose: timeout_sec is the one deadline. `--fn` runs script, `--download` writes.
+        "wait": Shape(
+            operands=(Operand(WAIT_FOR, at_least=0),),
+            options=(
+                Option("state", ("--state",), one_of("visible", "hidden")),
+                Option("text", ("--text",), PATTERN),
+                Option("url", ("--url",), PATTERN),
+                Option("load", ("--load",), one_of("load", "domcontentloaded", "networkidle")),
+            ),
+            rule=_one_thing_to_wait_for,
+        ),
+        # tabs and dialogs
+        "tab": {
+            "list": _NOTHING,
+            "switch": Shape(operands=(Operand(TAB),)),
+            "close": Shape(operands=(Operand(TAB, at_least=0),)),
+        },
+        "dialog": {
+            "accept": Shape(operands=(Operand(TEXT, at_least=0),), by_position=True),
+            "dismiss": _NOTHING,
+            "status": _NOTHING,
+        },
+    }
+)
+
+FORBIDDEN = frozenset(
+    # script in the page, and files
+    {"addinitscript", "download", "eval", "evaluate", "pushstate", "react", "read", "removeinitscript", "upload"}
+    # the network, and the state of the browser
+    | {"auth", "clipboard", "cookies", "network", "route", "set", "state", "storage", "unroute", "webmcp"}
+    # the driver itself
+    | {"batch", "chat", "confirm", "connect", "dashboard", "deny", "device", "doctor", "install", "mcp", "plugin"}
+    | {"plugins", "profiles", "session", "skills", "stream", "upgrade"}
+    # looking at the page in ways that write files or open ports
+    | {"a11y", "console", "diff", "errors", "highlight", "inspect", "profiler", "record", "trace"}
+    | {"vitals", "web-vitals"}
+    # other ways to act, and other tabs
+    | {"bringtofront", "drag", "find", "frame", "keyboard", "keydown", "keyup", "mouse", "scrollinto"}
+    | {"scrollintoview", "swipe", "tap", "title", "url", "window"}
+)
+"""What agent-browser 0.41.0 can do, or once could, and nobody here may. No policy can allow it."""
+
+ALIASES = MappingProxyType({"goto": "open", "navigate": "open", "key": "press", "quit": "close", "exit": "close"})
+"""Names that the driver takes for another. Refused, so that each thing has one name in rules and records."""
+
+
+def parse_command(argv: Sequence[str], *, allowed: Collection[str] = COMMANDS) -> ParsedCommand:
+    """Understand an argv, or say which item breaks which rule. `allowed` is what the policy left of the table.
+
+    Raises: ArgumentsInvalid, PolicyBlocked.
+    """
+    name = argv[0] if argv else ""
+    if name in FORBIDDEN or (name in COMMANDS and name not in allowed):
+        raise PolicyBlocked(
+            f"{name} is not available here; available: {listed(_in_order(allowed))}", rule_id="command.denied"
+        )
+    if name not in COMMANDS:
+        hint = f"write {ALIASES[name]}; " if name in ALIASES else ""
+        raise ArgumentsInvalid(
+            f"argv[0]: {shown(name)} is not a subcommand; {hint}known: {listed(_in_order(allowed))}",
+            rule_id="command.unknown",
+        )
+    return read_command(argv, COMMANDS[name])
+
+
+def _in_order(allowed: Collection[str]) -> list[str]:
+    return [name for name in COMMANDS if name in allowed]

@@ -1,0 +1,137 @@
+"""Host names: their one canonical form, and the names that never lead to the public web."""
+
+from __future__ import annotations
+
+import re
+
+from ada_url import URL, HostType
+
+from browser_shell.core.decisions import Decision
+
+MAX_NAME_OCTETS = 253
+MAX_LABEL_OCTETS = 63
+
+_LABEL = re.compile(r"[a-z0-9_-]+")
+_NOT_A_NAME = re.compile(r"[\s/\\?#@%*\[\]\x00-\x1f\x7f]")
+
+METADATA_NAMES = frozenset(
+    {
+        "instance-data",
+        "instance-data.ec2.internal",
+        "metadata",
+        "metadata.aws.internal",
+        "metadata.azure.internal",
+        "metadata.goog",
+        "metadata.google.internal",
+        "metadata.platformequinix.com",
+        "metadata.tencentyun.com",
+    }
+)
+
+LOOPBACK_NAMES = frozenset(
+    {
+        "broadcasthost",
+        "ip6-allnodes",
+        "ip6-allrouters",
+        "ip6-localhost",
+        "ip6-localnet",
+        "ip6-loopback",
+        "ip6-mcastprefix",
+        "localhost",
+        "localhost4",
+        "localhost6",
+        "loopback",
+    }
+)
+"""What /etc/hosts of common systems calls the machine itself and its link."""
+
+LOOPBACK_SUFFIXES = ("localhost", "localdomain", "localdomain4", "localdomain6")
+
+LOCAL_SUFFIXES = (
+    "corp",
+    "home",
+    "home.arpa",
+    "internal",
+    "intranet",
+    "lan",
+    "local",
+    "private",
+    "svc",
+)
+"""Names that only a private resolver answers: RFC 6762, RFC 8375, ICANN's .internal, Kubernetes, home routers."""
+
+LOCAL_NAMES = frozenset({"kubernetes", "kubernetes.default"})
+
+
+def canonical_host(text: str) -> str:
+    """The ASCII form of a host name that a person wrote into a policy.
+
+    Raises: ValueError saying what is wrong with it.
+    """
+    if not text or text == ".":
+        raise ValueError("must not be empty")
+    if "*" in text:
+        raise ValueError("must not hold a wildcard; allow_host_suffixes covers subdomains")
+    if ":" in text or _NOT_A_NAME.search(text):
+        raise ValueError("must be a host name alone: no scheme, port, path, user or space")
+    try:
+        url = URL(f"https://{text}/")
+    except ValueError as cause:
+        raise ValueError("is not a valid host name") from cause
+    if url.host_type != HostType.DEFAULT:
+        raise ValueError("must be a name, not an address")
+    host = without_final_dot(url.hostname)
+    problem = name_problem(host)
+    if problem:
+        raise ValueError(problem)
+    return host
+
+
+def canonical_suffix(text: str) -> str:
+    """A suffix entry with exactly one leading dot.
+
+    Raises: ValueError saying what is wrong with it.
+    """
+    return "." + canonical_host(text.removeprefix("."))
+
+
+def without_final_dot(host: str) -> str:
+    return host.removesuffix(".")
+
+
+def name_problem(host: str) -> str:
+    """Why no DNS name looks like this; empty when one may."""
+    if len(host) > MAX_NAME_OCTETS:
+        return f"is longer than {MAX_NAME_OCTETS} octets"
+    for label in host.split("."):
+        if not label:
+            return "has an empty label"
+        if len(label) > MAX_LABEL_OCTETS:
+            return f"has a label longer than {MAX_LABEL_OCTETS} octets"
+        if not _LABEL.fullmatch(label):
+            return "holds a character that no host name has"
+    return ""
+
+
+def judge_machine_name(host: str) -> Decision | None:
+    """Deny the names of this machine and of metadata services. Nothing exempts them."""
+    if host in METADATA_NAMES:
+        return _denied("host.metadata", f"{host} is a cloud metadata service")
+    if host in LOOPBACK_NAMES or _ends_with(host, LOOPBACK_SUFFIXES):
+        return _denied("host.local", f"{host} names the machine itself")
+    return None
+
+
+def judge_local_name(host: str) -> Decision | None:
+    """Deny names that only a private network answers."""
+    if host in LOCAL_NAMES or _ends_with(host, LOCAL_SUFFIXES):
+        return _denied("host.local", f"{host} is a name of a private network")
+    return None
+
+
+def _ends_with(host: str, suffixes: tuple[str, ...]) -> bool:
+    return any(host == suffix or host.endswith("." + suffix) for suffix in suffixes)
+
+
+def _denied(rule_id: str, reason: str) -> Decision:
+    return Decision(allowed=False, rule_id=rule_id, reason=reason)

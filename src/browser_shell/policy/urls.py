@@ -1,0 +1,108 @@
+"""From the text of a URL to a `UrlTarget`, by the parser that browsers agree on (WHATWG, through ada).
+
+What may be opened is decided in `rules.py`; here a text either has exactly one meaning or is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from ipaddress import IPv4Address, IPv6Address
+
+from ada_url import URL, HostType
+
+from browser_shell.core.errors import ArgumentsInvalid, CallRefused, PolicyBlocked
+from browser_shell.core.plans import UrlTarget
+from browser_shell.policy.hosts import name_problem, without_final_dot
+from browser_shell.policy.wording import shown
+
+MAX_URL_CHARACTERS = 8192
+ABOUT_BLANK = "about:blank"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_END_OF_HEAD = re.compile(r"[/\\?#]")
+_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Unicode categories: control, lone surrogate, line and paragraph separator."""
+
+
+def parse_target(text: str) -> UrlTarget:
+    """The one meaning of a URL, or of a bare host, which gets `https://`.
+
+    Raises: ArgumentsInvalid when it has none; PolicyBlocked for a scheme that can never be opened.
+    """
+    if len(text) > MAX_URL_CHARACTERS:
+        raise _no_url(f"the URL has more than {MAX_URL_CHARACTERS} characters")
+    _refuse_unclear(text)
+    return _understand(_with_scheme(text))
+
+
+def is_canonical(target: UrlTarget) -> bool:
+    """Whether the parts of a target are what its href says. Somebody may have built it by hand."""
+    try:
+        return _understand(target.href) == target
+    except CallRefused:
+        return False
+
+
+def _understand(text: str) -> UrlTarget:
+    url = _parse(text)
+    scheme = url.protocol.removesuffix(":")
+    if url.href == ABOUT_BLANK:
+        return UrlTarget(href=ABOUT_BLANK, scheme=scheme, host="", port=0)
+    if scheme not in DEFAULT_PORTS:
+        raise PolicyBlocked(f"{shown(text)}: only http, https and about:blank can be opened", rule_id="url.scheme")
+    if url.username or url.password:
+        raise ArgumentsInvalid("the URL carries a user name or password; leave it out", rule_id="url.userinfo")
+    return _web_target(url, scheme)
+
+
+def _refuse_unclear(text: str) -> None:
+    # The parser would drop these without a word; then what a person reads is not what opens.
+    if text != text.strip() or any(unicodedata.category(character) in _UNSEEN for character in text):
+        raise _no_url(f"{shown(text)} holds a control character, a line break, or a space at its start or end")
+
+
+def _with_scheme(text: str) -> str:
+    """Put `https://` before a bare host. WHATWG would read `example.com:8080` as a scheme."""
+    head = _END_OF_HEAD.split(text, maxsplit=1)[0]
+    if not head:
+        raise _no_url(f"{shown(text)} has no host; write a full URL such as https://example.com/")
+    name, colon, port = head.partition(":")
+    host_and_port = port.isascii() and port.isdigit() and ("." in name or name.lower() == "localhost")
+    if not colon or head.startswith("[") or host_and_port:
+        return f"https://{text}"
+    return text
+
+
+def _parse(text: str) -> URL:
+    try:
+        return URL(text)
+    except ValueError as cause:
+        raise _no_url(f"{shown(text)} is not a valid URL") from cause
+
+
+def _web_target(url: URL, scheme: str) -> UrlTarget:
+    host = without_final_dot(url.hostname)
+    address = _literal(url, host)
+    problem = name_problem(host) if address is None else ""
+    if problem:
+        raise _no_url(f"the host {shown(host)} {problem}")
+    return UrlTarget(
+        href=url.href,
+        scheme=scheme,
+        host=host if address is None else str(address),
+        port=int(url.port) if url.port else DEFAULT_PORTS[scheme],
+        address=address,
+    )
+
+
+def _literal(url: URL, host: str) -> IPv4Address | IPv6Address | None:
+    if url.host_type == HostType.IPV4:
+        return IPv4Address(host)
+    if url.host_type == HostType.IPV6:
+        return IPv6Address(host.strip("[]"))
+    return None
+
+
+def _no_url(message: str) -> ArgumentsInvalid:
+    return ArgumentsInvalid(message, rule_id="url.syntax")

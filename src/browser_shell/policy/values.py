@@ -1,0 +1,148 @@
+"""The kinds of value that a subcommand takes. A reader returns the canonical form or says what it expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MAX_SELECTOR = 512
+MAX_WAIT_MS = 30_000
+MAX_SCROLL_PX = 10_000
+MAX_DEPTH = 50
+
+_REF = re.compile(r"@e[0-9]{1,6}")
+_TAB = re.compile(r"t[1-9][0-9]{0,3}")
+_KEY = re.compile(r"(?:(?:Control|Alt|Shift|Meta)\+)*\S{1,20}")
+_INTEGER = re.compile(r"[0-9]{1,6}")
+_NO_CSS_START = re.compile(r"[-+0-9]")
+"""`-` would be an option, a digit or `+` a number: the driver tries those before it tries a selector."""
+_PATH_PARTS = re.compile(r"[/\\%~]|\.\.")
+_FILE_ENDING = re.compile(
+    r"\.(avif|bmp|gif|heic|html?|ico|jfif|jpe|jpe?g|mhtml|pdf|png|svg|tiff?|txt|webp)[\s.]*", re.IGNORECASE
+)
+_LIKE_AN_OPTION = re.compile(r"--?[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:=.*)?", re.DOTALL)
+_NOT_CSS = ("@", "text=", "xpath=", "//", "(")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of value: its name in messages, and its reader, which raises ValueError with the rule."""
+
+    label: str
+    read: Callable[[str], str]
+    free_text: bool = False
+    """Opaque: any text at all, also one that looks like an option."""
+
+
+def _plain(text: str) -> str:
+    if not 1 <= len(text) <= MAX_SELECTOR:
+        raise ValueError(f"must have 1 to {MAX_SELECTOR} characters")
+    if not text.strip():
+        raise ValueError("must not be blank")
+    if any(_is_control(character) for character in text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+def _is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character <= "\x9f"
+
+
+def _selector(text: str) -> str:
+    _plain(text)
+    if _NO_CSS_START.match(text.lstrip()):
+        raise ValueError("must be a selector; none begins with a dash, a plus or a digit")
+    if text.lstrip().startswith("@") and not _REF.fullmatch(text):
+        raise ValueError("must be a ref such as @e3, taken from a snapshot")
+    if text in ("text=", "xpath="):
+        raise ValueError("must say what to look for after the equals sign")
+    return text
+
+
+def _css(text: str) -> str:
+    _selector(text)
+    if text.lstrip().lower().startswith(_NOT_CSS):
+        raise ValueError("must be a CSS selector here; refs, text= and xpath= do not work in this place")
+    return text
+
+
+def _picture_of(text: str) -> str:
+    if _REF.fullmatch(text):
+        return text
+    _css(text)
+    if _PATH_PARTS.search(text) or _FILE_ENDING.search(text):
+        raise ValueError("must be @ref or CSS and must not look like a file; the server chooses the file name")
+    return text
+
+
+def _wait_for(text: str) -> str:
+    if _INTEGER.fullmatch(text):
+        return _between(0, MAX_WAIT_MS)(text)
+    if text.lstrip().lower().startswith(_NOT_CSS):
+        raise ValueError(
+            "wait takes CSS here; for text use wait --text TEXT, for a ref use its CSS selector or is visible @ref"
+        )
+    return _css(text)
+
+
+def _pattern(text: str) -> str:
+    _plain(text)
+    # `wait --text -f x` would run x as script: the driver looks for its flags everywhere.
+    if text.lstrip().startswith("-"):
+        raise ValueError("must not begin with a dash")
+    return text
+
+
+def _key(text: str) -> str:
+    if not _KEY.fullmatch(text) or not text.isprintable() or (text.startswith("-") and text != "-"):
+        raise ValueError("must be one key such as Enter, a or Control+a (Control, Alt, Shift, Meta)")
+    return text
+
+
+def _choice(text: str) -> str:
+    # Values such as -1 and --Select-- are ordinary; --session is somebody trying his luck.
+    if _LIKE_AN_OPTION.fullmatch(text):
+        raise ValueError("looks like an option, and select has none")
+    return text
+
+
+def _tab(text: str) -> str:
+    if not _TAB.fullmatch(text):
+        raise ValueError("must be a tab id such as t1, taken from tab list")
+    return text
+
+
+def _between(low: int, high: int) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not _INTEGER.fullmatch(text) or not low <= int(text) <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return str(int(text))
+
+    return read
+
+
+def one_of(*words: str) -> Kind:
+    """Exactly one of these words."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return text
+
+    return Kind(label="|".join(words), read=read)
+
+
+# What a URL means is for `urls.py`; here it must only not be taken for an option.
+URL = Kind(label="URL", read=lambda text: text)
+SELECTOR = Kind(label="SEL", read=_selector)
+CSS = Kind(label="CSS", read=_css)
+PICTURE_OF = Kind(label="SEL", read=_picture_of)
+WAIT_FOR = Kind(label="MS|CSS", read=_wait_for)
+PATTERN = Kind(label="TEXT", read=_pattern)
+KEY = Kind(label="KEY", read=_key)
+CHOICE = Kind(label="VALUE", read=_choice, free_text=True)
+TAB = Kind(label="tN", read=_tab)
+PIXELS = Kind(label="PX", read=_between(1, MAX_SCROLL_PX))
+DEPTH = Kind(label="N", read=_between(1, MAX_DEPTH))
+TEXT = Kind(label="TEXT", read=lambda text: text, free_text=True)

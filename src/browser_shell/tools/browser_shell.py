@@ -1,0 +1,108 @@
+"""The tool `browser-shell`: what clients read about it, and the step from their arguments to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.policy.arguments import (
+    DEFAULT_TIMEOUT_SECONDS,
+    MAX_ITEMS,
+    MAX_TIMEOUT_SECONDS,
+    read_arguments,
+)
+from browser_shell.policy.commands import COMMANDS, parse_command
+from browser_shell.policy.urls import parse_target
+from browser_shell.tools.description import Description
+
+NAME = "browser-shell"
+
+# Every word here is paid for by every conversation: at most 350 tokens with the schemas.
+DESCRIPTION = """\
+Drive a browser. argv:
+open URL; snapshot -i; click|dblclick|hover|focus|check|uncheck SEL; fill|type|select SEL TEXT; press KEY; \
+scroll down 300; wait MS|CSS|--text T|--url GLOB|--load networkidle; get url|title|text SEL; \
+is visible|enabled|checked SEL; screenshot [--full]; pdf; back|forward|reload; tab list|switch; \
+dialog accept|dismiss; close
+SEL: @e1 from snapshot or CSS"""
+
+
+class BrowserShellTool:
+    """The one tool of the browser profile. `allowed` are the subcommands that the policy left."""
+
+    name = NAME
+
+    def __init__(self, *, allowed: Collection[str] = COMMANDS) -> None:
+        self._allowed = allowed
+
+    def describe(self) -> Description:
+        """The entry in `tools/list`."""
+        return Description(
+            name=self.name,
+            description=DESCRIPTION,
+            input_schema=_input_schema(),
+            output_schema=_output_schema(),
+            annotations={
+                "readOnlyHint": False,
+                "destructiveHint": True,
+                "idempotentHint": False,
+                "openWorldHint": True,
+            },
+        )
+
+    def plan(self, arguments: JsonValue) -> BrowserCommand:
+        """From arguments to a plan inside the grammar.
+
+        Raises: ArgumentsInvalid, PolicyBlocked.
+        """
+        call = read_arguments(arguments)
+        command = parse_command(call.argv, allowed=self._allowed)
+        targets = (parse_target(command.operands[0]),) if command.name == "open" else ()
+        return BrowserCommand(
+            session_id=call.session_id,
+            name=command.name,
+            # Only the canonical URL goes on; the text that the client wrote ends here.
+            operands=tuple(target.href for target in targets) or command.operands,
+            options=command.options,
+            timeout_seconds=call.timeout_seconds,
+            targets=targets,
+        )
+
+
+def _input_schema() -> JsonObject:
+    return {
+        "type": "object",
+        "properties": {
+            # ECMA-262, as JSON Schema has it, keeps \w to ASCII: this is `SESSION_ID_PATTERN` in fewer tokens.
+            "session_id": {"type": "string", "pattern": r"^\w[\w.-]{0,63}$"},
+            "argv": {
+                "type": "array",
+                "items": {"type": ["string", "number", "boolean"]},
+                "minItems": 1,
+                "maxItems": MAX_ITEMS,
+            },
+            "timeout_sec": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_TIMEOUT_SECONDS,
+                "default": DEFAULT_TIMEOUT_SECONDS,
+            },
+        },
+        "required": ["session_id", "argv"],
+        "additionalProperties": False,
+    }
+
+
+def _output_schema() -> JsonObject:
+    return {
+        "type": "object",
+        "properties": {
+            "session_id": {"type": "string"},
+            "exit_code": {"type": "integer"},
+            "stdout": {"type": "string"},
+            "stderr": {"type": "string"},
+        },
+        "required": ["session_id", "exit_code", "stdout", "stderr"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,45 @@
+"""The tools of one endpoint, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from browser_shell.core.errors import PolicyBlocked, UnknownTool
+from browser_shell.core.ports import Tool
+from browser_shell.policy.wording import listed, shown
+
+RESERVED = frozenset({"run_shell"})
+"""Names that can never be a tool here, so that nobody takes one for granted."""
+
+
+class ToolRegistry:
+    """Every tool that clients can call; fixed once built."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        by_name: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.name in RESERVED:
+                raise _reserved(tool.name)
+            if tool.name in by_name:
+                raise ValueError(f"two tools are called {tool.name}")
+            by_name[tool.name] = tool
+        self._tools = MappingProxyType(by_name)
+
+    def get(self, name: str) -> Tool:
+        """Raises: UnknownTool, PolicyBlocked for a reserved name."""
+        if name in RESERVED:
+            raise _reserved(name)
+        tool = self._tools.get(name)
+        if tool is None:
+            known = listed(self._tools)
+            raise UnknownTool(f"there is no tool {shown(name)}; known: {known}", rule_id="tool.unknown")
+        return tool
+
+    def all(self) -> Sequence[Tool]:
+        """In the order in which they were given."""
+        return tuple(self._tools.values())
+
+
+def _reserved(name: str) -> PolicyBlocked:
+    return PolicyBlocked(f"{name} is a reserved name; this server runs no shell commands", rule_id="tool.reserved")

@@ -1,0 +1,42 @@
+"""Every call of the attack corpus gets the verdict that the corpus asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from browser_shell.tools.browser_shell import BrowserShellTool
+from support.corpus_rows import load
+from support.corpus_verdicts import verdict
+
+ROWS = load("argv_attacks.jsonl")
+ACCEPTED_EXCEPTIONS = {
+    "ARGV-0032": "get html: the page's source costs many tokens and carries injections; snapshot and get text serve",
+    "ARGV-0034": "find: a second selector language with its own actions; snapshot refs serve",
+    "ARGV-0035": "find: as above",
+    "ARGV-0047": "drag: not in the frozen list of subcommands",
+    "ARGV-0055": "frame: changes hidden state between calls; snapshot shows frames",
+}
+"""`should` rows that we decide differently, each with its reason."""
+
+
+def test_the_corpus_is_not_empty() -> None:
+    assert len(ROWS) > 100
+
+
+@pytest.mark.promise("argv:corpus")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["id"]))
+def test_a_call_of_the_corpus_gets_its_verdict(row: dict[str, Any]) -> None:
+    excepted = row["id"] in ACCEPTED_EXCEPTIONS
+    assert not excepted or row["level"] != "must"
+    assert (verdict(row)["verdict"] == row["expect"]) is not excepted, row["why"]
+
+
+@pytest.mark.promise("argv:verbatim")
+@pytest.mark.parametrize("row", [row for row in ROWS if "verbatim" in row], ids=lambda row: str(row["id"]))
+def test_free_text_stays_what_it_was(row: dict[str, Any]) -> None:
+    plan = BrowserShellTool().plan(row["arguments"])
+    # Index 0 of argv is the subcommand, which has a place of its own in the plan.
+    assert plan.operands[row["verbatim"]["index"] - 1] == row["verbatim"]["value"]
+    assert not plan.options

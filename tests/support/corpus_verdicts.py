@@ -1,0 +1,22 @@
+"""Runs rows of the corpus through `policy check` as a person would: JSON lines in, JSON lines out."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from browser_shell.policy_check import run_check
+
+
+def verdict(row: dict[str, Any]) -> dict[str, Any]:
+    # Rows without answers must be decided without any: nothing here may ask a real name server.
+    line = json.dumps({"dns": {}, **row}).encode()
+    output = io.StringIO()
+    assert run_check(io.BytesIO(line), output, policy_path=None, explain=False) == 0
+    (answer,) = output.getvalue().splitlines()
+    result: dict[str, Any] = json.loads(answer)
+    assert result["id"] == row["id"]
+    assert result["rule"]
+    assert result["reason"]
+    return result
