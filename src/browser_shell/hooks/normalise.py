@@ -1,0 +1,36 @@
+"""Drops what only costs tokens, and what a client should never have seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from browser_shell.core.calls import ToolCall
+from browser_shell.core.json_values import JsonValue
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.results import CommandResult
+
+NOISE = frozenset({"lifecycle", "webmcp", "_boundary"})
+"""`webmcp` is text that the page controls; the other two are the driver's own book-keeping."""
+COMMANDS_WITH_FILES = frozenset({"screenshot", "pdf"})
+
+
+class NormaliseData:
+    """Data-only JSON, without noise, typed text and server paths."""
+
+    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+        return replace(result, data=normalise(plan, result.data))
+
+
+def normalise(plan: BrowserCommand, data: JsonValue) -> JsonValue:
+    if not isinstance(data, dict):
+        return data
+    dropped = set(NOISE)
+    if "refs" not in plan.options:
+        dropped.add("refs")
+    if plan.name in COMMANDS_WITH_FILES:
+        dropped.add("path")
+    kept = {key: value for key, value in data.items() if key not in dropped}
+    if isinstance(kept.get("typed"), str):
+        # The text may be a password, and the caller knows it anyway.
+        kept["typed"] = len(str(kept["typed"]))
+    return kept

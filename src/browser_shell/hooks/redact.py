@@ -1,0 +1,133 @@
+"""Hides secrets in results: by the name of a field, and by the shape of a text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from browser_shell.core.calls import ToolCall
+from browser_shell.core.json_values import JsonValue
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.results import CommandResult
+
+REDACTED = "[redacted]"
+
+# fmt: off
+SECRET_FIELDS = frozenset({
+    "token", "accesstoken", "idtoken", "refreshtoken", "authtoken", "csrftoken", "xsrftoken", "sessiontoken",
+    "securitytoken", "bearertoken", "jwt", "authorization", "proxyauthorization", "cookie", "cookies", "setcookie",
+    "password", "passwd", "pwd", "passphrase", "secret", "clientsecret", "secretkey", "privatekey", "accesskey",
+    "apikey", "xapikey", "credential", "credentials", "session", "sessionid", "sid", "otp",
+})
+# fmt: on
+"""Compared without case, `_` and `-`, so that `access_token`, `Access-Token` and `accessToken` are one name."""
+
+# Unmistakable wherever they stand before `=` or `:`.
+_UNMISTAKABLE = (
+    r"(?:access[_-]?token|id[_-]?token|refresh[_-]?token|auth[_-]?token|csrf[_-]?token|session[_-]?token|"
+    r"security[_-]?token|client[_-]?secret|secret[_-]?key|private[_-]?key|api[_-]?key|x-api-key|"
+    r"password|passwd|pwd|passphrase|session[_-]?id)"
+)
+# Ordinary words, secret only as the name of a query parameter.
+_IN_QUERY = (
+    rf"(?:{_UNMISTAKABLE}|token|code|key|sig|signature|secret|jwt|auth|authorization|assertion|credential|session|sid|"
+    r"otp|ticket|x-(?:amz|goog)-(?:signature|credential|security-token)|samlresponse)"
+)
+_VALUE = r"(?!\[redacted\])(?:(?!%26|%23)[^&#\s\"'<>)\]\\])+"
+
+_LAST_WORDS = ("token", "secret", "key", "password", "passwd", "pwd", "passphrase", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A form that secrets have. Its pattern is tried only on texts that hold one of `needles`, in lower case.
+
+    Finding a needle costs a fiftieth of trying a pattern, and most pages hold none. Every pattern starts where no
+    earlier attempt can have started in the same run of characters, or scans a bounded length: no page can make it slow.
+    """
+
+    needles: tuple[str, ...]
+    pattern: re.Pattern[str]
+    replacement: str = rf"\1{REDACTED}"
+
+
+_SHAPES = (
+    # user:password@ and token@ before a host.
+    _Shape(("@",), re.compile(r"(?<![a-z0-9])([a-z][a-z0-9+.-]{0,20}://)[^\s/?#@\"'<>]+(?=@)", re.I)),
+    # Authorization headers; a sentence about authorization names no scheme.
+    _Shape(
+        ("authorization",),
+        re.compile(
+            r"\b(authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?)(?:basic|bearer|digest|negotiate|token) [^\s\"',]+", re.I
+        ),
+    ),
+    _Shape(
+        ("bearer",), re.compile(r"\b(bearer\s{1,3})(?=[a-z._~+/-]*[0-9]|[a-z._~+/-]{20})[a-z0-9._~+/-]{8,}=*", re.I)
+    ),
+    # JSON Web Tokens, RFC 7519: base64url of '{"', two dots.
+    _Shape(("eyj",), re.compile(r"(?<![\w-])eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"), REDACTED),
+    # Tokens that announce themselves: GitHub, Slack, OpenAI, Stripe, AWS, Google.
+    _Shape(
+        ("gh", "xox", "sk-", "sk_", "rk-", "rk_", "akia", "asia", "aiza"),
+        re.compile(
+            r"(?<![\w-])(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abeprs]-[\w-]{10,}|"
+            r"[sr]k[-_](?:[a-z]{1,10}[-_]){0,2}[a-z0-9]{16,}|A(?:KIA|SIA)[A-Z0-9]{16}|AIza[\w-]{35})(?![\w-])"
+        ),
+        REDACTED,
+    ),
+    _Shape(
+        ("private key-----",),
+        re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", re.S),
+        REDACTED,
+    ),
+    # Cookie and Set-Cookie header lines; a sentence about cookies has no name=value.
+    _Shape(
+        ("cookie",),
+        re.compile(r"\b((?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?)[^\s=;,\"']{1,200}=[^\r\n\"']*", re.I),
+    ),
+    # ?access_token=…, and the same inside a percent-encoded URL.
+    _Shape(("=",), re.compile(rf"([?&#;]{_IN_QUERY}=){_VALUE}", re.I)),
+    _Shape(("%3d",), re.compile(rf"(%(?:3F|26|23){_IN_QUERY}%3D){_VALUE}", re.I)),
+    _Shape(tuple(word + "=" for word in _LAST_WORDS), re.compile(rf"(?<![\w-])({_UNMISTAKABLE}=){_VALUE}", re.I)),
+    # "access_token": "…", as in the text of a JSON page.
+    _Shape(
+        tuple(word + quote for word in _LAST_WORDS for quote in ('"', "'", "\\")),
+        re.compile(
+            rf"(\\?[\"'](?:{_UNMISTAKABLE}|token|secret)\\?[\"']\s{{0,9}}:\s{{0,9}}\\?[\"'])(?:(?!\\?[\"']).)+", re.I
+        ),
+    ),
+)
+
+
+class RedactSecrets:
+    """Runs after everything that may add text, and before the output is cut."""
+
+    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+        return replace(result, data=redact(result.data), message=redact_text(result.message))
+
+
+def redact(value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return redact_text(value)
+        case list():
+            return [redact(item) for item in value]
+        case dict():
+            return {key: REDACTED if _is_secret(key, item) else redact(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def redact_text(text: str) -> str:
+    lowered = text.lower()
+    for shape in _SHAPES:
+        if any(needle in lowered for needle in shape.needles):
+            text = shape.pattern.sub(shape.replacement, text)
+    return text
+
+
+def _is_secret(key: str, value: JsonValue) -> bool:
+    # `"password": true` and an empty field say nothing that is secret, and a model may need them.
+    if isinstance(value, bool) or value in (None, "", [], {}):
+        return False
+    return key.lower().replace("_", "").replace("-", "") in SECRET_FIELDS

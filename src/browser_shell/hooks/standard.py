@@ -1,0 +1,16 @@
+"""The hooks that every server has, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from browser_shell.core.ports import Hook
+from browser_shell.hooks.bound import BoundOutput
+from browser_shell.hooks.chain import HookChain
+from browser_shell.hooks.normalise import NormaliseData
+from browser_shell.hooks.redact import RedactSecrets
+
+
+def standard_chain(*, max_output_characters: int = 30_000, plugins: Sequence[Hook] = ()) -> HookChain:
+    """`after` runs in reverse: plugins see the result first, and what they add is redacted and bounded too."""
+    return HookChain.of([BoundOutput(max_characters=max_output_characters), RedactSecrets(), NormaliseData(), *plugins])

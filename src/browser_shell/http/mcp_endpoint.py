@@ -1,0 +1,252 @@
+"""The MCP server: both protocol eras on one endpoint, and the words of the wire for what the pipeline decided.
+
+Only this module and `stdio.py` know the `mcp` SDK.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import anyio
+import mcp_types as types
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import (
+    RequestBodyLimitMiddleware,
+    TransportSecurityMiddleware,
+    TransportSecuritySettings,
+)
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
+
+from browser_shell import __version__
+from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.errors import BrowserShellError, CallRefused, UnknownTool
+from browser_shell.core.json_values import JsonObject
+from browser_shell.core.ports import CallHandler, NewId, ToolDescription
+from browser_shell.core.results import Attachment, ToolOutcome
+
+SERVER_NAME = "browser-shell"
+INSTRUCTIONS = (
+    "One tool drives one real browser. Begin with open, then snapshot -i to get refs such as @e1, act on refs, and "
+    "take a new snapshot after the page changed. Keep one session_id for one task and end it with close. exit_code 0 "
+    "is success; otherwise stderr says what to do."
+)
+MAX_BODY_BYTES = 4 * 1024 * 1024
+LEGACY_SESSIONS = 256
+LEGACY_SESSION_IDLE_SECONDS = 30 * 60
+LIST_FRESH_MS = 5 * 60 * 1000
+REQUEST_CANCELLED = -32800
+"""As in LSP. Nobody reads it: the client has gone, or has cancelled."""
+
+_WORK = "browser_shell.work"
+"""Key of the ASGI scope under which one HTTP exchange keeps the cancel scope of what is done for it."""
+
+PrincipalOf: TypeAlias = Callable[[Scope], Principal]
+_Context: TypeAlias = ServerRequestContext[Any, Any]  # the SDK's own context is generic over what we do not use
+
+
+def local_principal(scope: Scope) -> Principal:
+    """Everyone is the same caller, as on a machine with one user."""
+    return Principal(subject="local")
+
+
+def loopback_hosts() -> list[str]:
+    """Any port: a container may publish the server under another one. The name is what stops DNS rebinding."""
+    return [name + port for name in ("127.0.0.1", "localhost", "[::1]") for port in ("", ":*")]
+
+
+def loopback_origins(port: int) -> list[str]:
+    """Pages of this server only, not of any other program on the machine; with port 0, not known before, of any."""
+    return [f"http://{name}:{port or '*'}" for name in ("127.0.0.1", "localhost", "[::1]")]
+
+
+def build_server(
+    handler: CallHandler, *, new_id: NewId, principal_of: PrincipalOf = local_principal
+) -> Server[dict[str, Any]]:
+    """An MCP server with the tools of `handler` and nothing else: no prompts, resources, logging or completion."""
+
+    async def list_tools(context: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_wire_tool(tool) for tool in handler.tools()])
+
+    async def call_tool(context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        scope: Scope = context.request.scope if context.request is not None else {}
+        call = ToolCall(call_id=new_id(), principal=principal_of(scope), tool=params.name, arguments=params.arguments)
+        work: anyio.CancelScope = scope.get(_WORK) or anyio.CancelScope()
+        try:
+            with work:
+                return _wire_result(await handler.handle(call))
+        except UnknownTool as error:
+            raise MCPError(code=types.INVALID_PARAMS, message=_in_words(error), data=_error_data(error)) from error
+        except CallRefused as error:
+            raise MCPError(code=error.code.number, message=_in_words(error), data=_error_data(error)) from error
+        raise MCPError(code=REQUEST_CANCELLED, message="the client has gone")
+
+    def input_schema(name: str) -> JsonObject | None:
+        return next((tool.input_schema for tool in handler.tools() if tool.name == name), None)
+
+    server = Server(
+        SERVER_NAME,
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        cache_hints={"tools/list": CacheHint(LIST_FRESH_MS), "server/discover": CacheHint(LIST_FRESH_MS)},
+        # Without it the SDK runs `tools/list` before every modern `tools/call`.
+        get_tool_input_schema=input_schema,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    # Only the SDK's OpenTelemetry spans are in it; our evidence is the audit log.
+    server.middleware.clear()
+    return server
+
+
+class McpEndpoint:
+    """The ASGI application behind `/mcp`. Serve requests only inside `run()`."""
+
+    def __init__(
+        self,
+        handler: CallHandler,
+        *,
+        new_id: NewId,
+        principal_of: PrincipalOf = local_principal,
+        allowed_hosts: Sequence[str],
+        allowed_origins: Sequence[str] = (),
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> None:
+        server = build_server(handler, new_id=new_id, principal_of=principal_of)
+        self._principal_of = principal_of
+        self._edge = TransportSecurityMiddleware(
+            TransportSecuritySettings(allowed_hosts=list(allowed_hosts), allowed_origins=list(allowed_origins))
+        )
+        # JSON responses would keep the SDK from noticing that a modern client has gone.
+        self._sessions = StreamableHTTPSessionManager(
+            server,
+            json_response=False,
+            max_sessions=LEGACY_SESSIONS,
+            session_idle_timeout=LEGACY_SESSION_IDLE_SECONDS,
+            max_request_body_size=max_body_bytes,
+        )
+        self._single_calls = StreamableHTTPSessionManager(
+            server, json_response=False, stateless=True, max_request_body_size=max_body_bytes
+        )
+        self._bounded = RequestBodyLimitMiddleware(self._serve, max_body_bytes)
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        async with self._sessions.run(), self._single_calls.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = await self._edge.validate_request(Request(scope), is_post=scope["method"] == "POST")
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        # Whatever ends the exchange ends the work for it. 2026-07-28 demands it. 2025-11-25 advises against it for the
+        # sake of clients that resume a stream; this server has no resumable streams, so nobody could read the result.
+        work = anyio.CancelScope()
+        try:
+            await self._bounded({**scope, _WORK: work}, receive, send)
+        finally:
+            work.cancel()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        opening = await receive()
+
+        async def replay() -> Message:
+            nonlocal opening
+            first, opening = opening, {}
+            return first or await receive()
+
+        if _belongs_to_a_session(scope, opening):
+            await self._sessions.handle_request({**scope, "user": self._owner(scope)}, replay, send)
+        else:
+            await self._single_calls.handle_request(scope, replay, send)
+
+    def _owner(self, scope: Scope) -> AuthenticatedUser:
+        """In the SDK's form, so that a session answers 404 to everyone but the subject that opened it."""
+        return AuthenticatedUser(AccessToken(token="", client_id=self._principal_of(scope).subject, scopes=[]))
+
+
+def _belongs_to_a_session(scope: Scope, opening: Message) -> bool:
+    """Clients of the older era that shake hands get a session, so that their `notifications/cancelled` finds the call.
+
+    A single `tools/list` or `tools/call` without a handshake is served on its own.
+    """
+    headers = Headers(scope=scope)
+    if headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0]) not in HANDSHAKE_PROTOCOL_VERSIONS:
+        return False
+    if scope["method"] != "POST" or "mcp-session-id" in headers:
+        return True
+    body: bytes = opening.get("body", b"")
+    if b'"initialize"' not in body:
+        return False
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(request, dict) and request.get("method") == "initialize"
+
+
+def _wire_tool(tool: ToolDescription) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=types.ToolAnnotations.model_validate(tool.annotations),
+    )
+
+
+def _wire_result(outcome: ToolOutcome) -> types.CallToolResult:
+    answer: JsonObject = {
+        "session_id": outcome.session_id,
+        "exit_code": outcome.exit_code,
+        "stdout": outcome.stdout,
+        "stderr": outcome.stderr,
+    }
+    text = types.TextContent(text=json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+    return types.CallToolResult(
+        content=[text, *(_wire_attachment(attachment) for attachment in outcome.attachments)],
+        structured_content=answer,
+        is_error=outcome.error is not None,
+        _meta=_meta(outcome),
+    )
+
+
+def _meta(outcome: ToolOutcome) -> JsonObject | None:
+    if outcome.error is None:
+        return None
+    meta: JsonObject = {"code": outcome.error.number, "name": outcome.error.name, "rule": outcome.rule_id}
+    if outcome.retry_after_seconds is not None:
+        meta["retry_after"] = outcome.retry_after_seconds
+    return meta
+
+
+def _wire_attachment(attachment: Attachment) -> types.ImageContent | types.EmbeddedResource:
+    data = base64.b64encode(attachment.content).decode()
+    if attachment.mime_type.startswith("image/"):
+        return types.ImageContent(data=data, mime_type=attachment.mime_type)
+    uri = f"browser-shell://artifact/{attachment.name}"
+    return types.EmbeddedResource(
+        resource=types.BlobResourceContents(uri=uri, mime_type=attachment.mime_type, blob=data)
+    )
+
+
+def _in_words(error: BrowserShellError) -> str:
+    rule = f" (rule {error.rule_id})" if error.rule_id else ""
+    return f"{error.code.name}: {error.public_message}{rule}. {error.code.advice}"
+
+
+def _error_data(error: BrowserShellError) -> JsonObject:
+    return {"code": error.code.name, "rule": error.rule_id}

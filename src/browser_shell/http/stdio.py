@@ -1,0 +1,18 @@
+"""The same MCP server over standard input and output, for clients that start their servers themselves."""
+
+from __future__ import annotations
+
+from mcp.server.stdio import stdio_server
+
+from browser_shell.core.ports import CallHandler, NewId
+from browser_shell.http.mcp_endpoint import build_server
+
+
+async def run_stdio(handler: CallHandler, *, new_id: NewId) -> None:
+    """Serve one client until its end of file; calls that are still running are then cancelled.
+
+    Standard output belongs to the protocol: whatever else is printed there goes to standard error.
+    """
+    server = build_server(handler, new_id=new_id)
+    async with stdio_server() as (requests, answers):
+        await server.run(requests, answers, server.create_initialization_options())

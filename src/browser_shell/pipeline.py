@@ -1,0 +1,237 @@
+"""One tool call, read top to bottom: nothing runs that was not planned, judged and recorded first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+import structlog
+
+from browser_shell.core.calls import ToolCall
+from browser_shell.core.errors import (
+    AuditUnavailable,
+    BrowserShellError,
+    CallRefused,
+    ErrorCode,
+    ExecutionTimedOut,
+    HookFailed,
+    PolicyBlocked,
+    TryLater,
+    UnknownTool,
+)
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.ports import (
+    AuditLog,
+    Clock,
+    IpAddress,
+    Policy,
+    Registry,
+    Resolver,
+    Sandbox,
+    Tool,
+    ToolDescription,
+)
+from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.core.results import CommandResult, ToolOutcome
+from browser_shell.hooks.chain import HookChain
+from browser_shell.hooks.redact import redact_text
+
+LOOKUP_SECONDS = 10
+HOOKS_SECONDS = 10
+SANDBOX_GRACE_SECONDS = 10
+"""The sandbox keeps the deadline of the plan itself; this much later the pipeline stops waiting for it."""
+LAST_RECORD_SECONDS = 5
+MAX_STDERR_CHARACTERS = 6_000
+MAX_TOOL_NAME_CHARACTERS = 64
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Trail:
+    """What is known of a call so far. Every record of the call is written from it."""
+
+    call: ToolCall
+    started: float
+    tool: Tool | None = None
+    plan: BrowserCommand | None = None
+    result: CommandResult | None = None
+    """None until the call has an end, and for ever when it was cancelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """Takes one call from its arguments to its outcome."""
+
+    registry: Registry
+    hooks: HookChain
+    policy: Policy
+    resolver: Resolver
+    audit: AuditLog
+    sandbox: Sandbox
+    clock: Clock
+
+    def tools(self) -> Sequence[ToolDescription]:
+        return tuple(tool.describe() for tool in self.registry.all())
+
+    async def handle(self, call: ToolCall) -> ToolOutcome:
+        """Answer one call.
+
+        Raises: UnknownTool, and CallRefused when the name of the tool is reserved. Anything else becomes an outcome.
+        """
+        trail = _Trail(call=call, started=self.clock.monotonic())
+        try:
+            trail.result = await self._run(trail)
+        except BrowserShellError as error:
+            trail.result = _failure(error)
+            if trail.tool is None and isinstance(error, UnknownTool | CallRefused):
+                raise
+        except Exception:
+            log.exception("call_failed", call_id=call.call_id)
+            trail.result = _failure(BrowserShellError("the server failed on this call"))
+        finally:
+            await self._close(trail)
+        return _outcome(call, trail.result)
+
+    async def _run(self, trail: _Trail) -> CommandResult:
+        await self._record(trail, RecordKind.MCP_TOOL_CALL)
+        try:
+            plan = await self._judge(trail)
+        except (CallRefused, UnknownTool) as refusal:
+            trail.result = _failure(refusal)
+            await self._record(trail, RecordKind.POLICY_BLOCKED)
+            raise
+        # Nothing may rewrite the plan below this line: what was judged is what runs.
+        await self._record(trail, RecordKind.SANDBOX_EXEC)
+        result = await self._execute(trail.call, plan)
+        return await self._after(trail.call, plan, result)
+
+    async def _judge(self, trail: _Trail) -> BrowserCommand:
+        trail.tool = self.registry.get(trail.call.tool)
+        trail.plan = trail.tool.plan(trail.call.arguments)
+        trail.plan = await self._before(trail.call, trail.plan)
+        decision = self.policy.decide(trail.plan, await self._look_up(trail.plan))
+        if not decision.allowed:
+            raise PolicyBlocked(decision.reason, rule_id=decision.rule_id)
+        return trail.plan
+
+    async def _look_up(self, plan: BrowserCommand) -> dict[str, Sequence[IpAddress]]:
+        answers: dict[str, Sequence[IpAddress]] = {}
+        # A name that is not answered in time has no addresses, and the policy refuses a name without addresses.
+        with anyio.move_on_after(LOOKUP_SECONDS):
+            for host in self.policy.needs_lookup(plan):
+                answers[host] = ()
+                answers[host] = await self.resolver.resolve(host)
+        return answers
+
+    async def _before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+        try:
+            with anyio.fail_after(HOOKS_SECONDS):
+                return await self.hooks.before(call, plan)
+        except CallRefused:
+            raise
+        except Exception as error:
+            log.exception("before_hook_failed", call_id=call.call_id)
+            raise HookFailed("a hook failed before the command ran; nothing ran", rule_id="hook.before") from error
+
+    async def _execute(self, call: ToolCall, plan: BrowserCommand) -> CommandResult:
+        with anyio.move_on_after(plan.timeout_seconds + SANDBOX_GRACE_SECONDS):
+            return await self.sandbox.run(call.principal, plan)
+        raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
+
+    async def _after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+        try:
+            with anyio.fail_after(HOOKS_SECONDS):
+                return await self.hooks.after(call, plan, result)
+        except CallRefused:
+            raise
+        except Exception as error:
+            log.exception("after_hook_failed", call_id=call.call_id)
+            message = "the command ran, but a hook failed on its result, which is withheld"
+            raise HookFailed(message, rule_id="hook.after") from error
+
+    async def _close(self, trail: _Trail) -> None:
+        # The act is over, so a failure to record its end cannot undo it; the next call will find the log closed.
+        with anyio.move_on_after(LAST_RECORD_SECONDS, shield=True) as deadline:
+            try:
+                await self._record(trail, RecordKind.TOOL_FINISHED)
+            except AuditUnavailable:
+                log.exception("last_record_failed", call_id=trail.call.call_id)
+        if deadline.cancelled_caught:
+            log.error("last_record_timed_out", call_id=trail.call.call_id)
+
+    async def _record(self, trail: _Trail, kind: RecordKind) -> None:
+        call, plan, result = trail.call, trail.plan, trail.result
+        ended = kind is RecordKind.TOOL_FINISHED
+        await self.audit.record(
+            AuditRecord(
+                kind=kind,
+                call_id=call.call_id,
+                subject=call.principal.subject,
+                tool=call.tool[:MAX_TOOL_NAME_CHARACTERS],
+                session_id=call.session_id,
+                subcommand=plan.name if plan else "",
+                host=plan.targets[0].host if plan and plan.targets else "",
+                rule_id=result.rule_id if result else "",
+                error=_error_word(result, ended=ended),
+                exit_code=result.exit_code if result else None,
+                duration_ms=round((self.clock.monotonic() - trail.started) * 1000, 1) if ended else None,
+            )
+        )
+
+
+def _error_word(result: CommandResult | None, *, ended: bool) -> str:
+    if result is None:
+        return "CANCELLED" if ended else ""
+    return result.error.name if result.error else ""
+
+
+def _failure(error: BrowserShellError) -> CommandResult:
+    return CommandResult(
+        exit_code=error.code.exit_code,
+        message=error.public_message,
+        error=error.code,
+        rule_id=error.rule_id,
+        retry_after_seconds=error.retry_after_seconds if isinstance(error, TryLater) else None,
+    )
+
+
+def _outcome(call: ToolCall, result: CommandResult) -> ToolOutcome:
+    return ToolOutcome(
+        session_id=call.session_id,
+        exit_code=result.exit_code,
+        stdout=_stdout(result),
+        stderr=_stderr(result),
+        error=result.error,
+        rule_id=result.rule_id,
+        retry_after_seconds=result.retry_after_seconds,
+        attachments=result.attachments,
+    )
+
+
+def _stdout(result: CommandResult) -> str:
+    if result.error is not None and result.data is None:
+        return ""
+    return _well_formed(json.dumps(result.data, ensure_ascii=False, separators=(",", ":"))) + "\n"
+
+
+def _stderr(result: CommandResult) -> str:
+    # Refusals and faults never met the after-hooks, so their words are cleaned and bounded here.
+    message = _well_formed(redact_text(result.message))
+    if result.error is not None:
+        message = _in_words(result.error, message, result.rule_id)
+    return message
+
+
+def _in_words(error: ErrorCode, reason: str, rule_id: str) -> str:
+    rule = f" (rule {rule_id})" if rule_id else ""
+    if len(reason) > MAX_STDERR_CHARACTERS:
+        reason = f"{reason[:MAX_STDERR_CHARACTERS]}…[{len(reason) - MAX_STDERR_CHARACTERS} characters cut]"
+    return f"{error.name}: {reason}{rule}\n{error.advice}"
+
+
+def _well_formed(text: str) -> str:
+    """Pages may hold half a surrogate pair, which no UTF-8 writer accepts."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,62 @@
+"""A server without a browser, for the conformance suites and for tests that need another process.
+
+python -m browser_shell.testing.serve http 8080
+python -m browser_shell.testing.serve stdio
+"""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+
+from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.hooks.standard import standard_chain
+from browser_shell.http.gateway import gateway, serve_http
+from browser_shell.http.mcp_endpoint import McpEndpoint, loopback_hosts, loopback_origins
+from browser_shell.http.stdio import run_stdio
+from browser_shell.pipeline import Pipeline
+from browser_shell.testing.fakes import (
+    FakeClock,
+    FakePolicy,
+    FakeResolver,
+    RecordingAudit,
+    RecordingSandbox,
+    numbered_ids,
+)
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+
+PICTURE = Attachment(mime_type="image/png", content=b"\x89PNG\r\n\x1a\n", name="picture.png")
+
+
+async def main(way: str, port: int = 0) -> None:
+    pipeline = Pipeline(
+        registry=ToolRegistry([BrowserShellTool()]),
+        hooks=standard_chain(),
+        policy=FakePolicy(blocked_hosts=frozenset({"blocked.example"})),
+        resolver=FakeResolver(),
+        audit=RecordingAudit(),
+        sandbox=RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,))),
+        clock=FakeClock(),
+    )
+    ids = iter(numbered_ids())
+    if way == "stdio":
+        await run_stdio(pipeline, new_id=lambda: next(ids))
+        return
+    endpoint = McpEndpoint(
+        pipeline,
+        new_id=lambda: next(ids),
+        allowed_hosts=loopback_hosts(),
+        allowed_origins=loopback_origins(port),
+    )
+    await serve_http(gateway(endpoint), host="127.0.0.1", port=port, on_ready=_announce)
+
+
+def _announce(port: int) -> None:
+    sys.stderr.write(f"http://127.0.0.1:{port}/mcp\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)

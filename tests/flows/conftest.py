@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+
+from browser_shell.core.ports import CallHandler
+from browser_shell.testing.live import serving
+from support.wire import Connect, Wire
+
+
+@pytest.fixture(params=["legacy", "modern"])
+def era(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def connect(era: str) -> Connect:
+    """A running server, and a client of each era."""
+
+    @asynccontextmanager
+    async def connected(handler: CallHandler) -> AsyncIterator[Wire]:
+        async with serving(handler) as address, httpx2.AsyncClient(base_url=address, timeout=10) as http:
+            yield Wire(http, era)
+
+    return connected

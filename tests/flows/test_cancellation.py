@@ -1,0 +1,99 @@
+"""A client that goes away, or changes its mind, stops the work."""
+
+from __future__ import annotations
+
+import contextlib
+
+import anyio
+import httpx2
+import pytest
+
+from browser_shell.testing.fakes import HangingSandbox, RecordingAudit, a_pipeline
+from browser_shell.testing.live import serving
+from support.wire import BOTH, INITIALIZE, LEGACY_VERSION, Connect, Wire, body, call_params
+
+
+async def last_record(audit: RecordingAudit) -> str:
+    with anyio.fail_after(5):
+        await audit.finished.wait()
+    return audit.records[-1].error
+
+
+@pytest.mark.promise("mcp:disconnect-stops-the-work")
+async def test_a_client_that_vanishes_stops_the_sandbox(connect: Connect) -> None:
+    audit, sandbox = RecordingAudit(), HangingSandbox()
+    async with connect(a_pipeline(audit=audit, sandbox=sandbox)) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.post, "tools/call", call_params())
+            with anyio.fail_after(5):
+                await sandbox.begun.wait()
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            await sandbox.stopped.wait()
+        assert await last_record(audit) == "CANCELLED"
+
+
+async def open_session(http: httpx2.AsyncClient) -> dict[str, str]:
+    opened = await http.post("/mcp", headers=BOTH, json=body("initialize", INITIALIZE))
+    return {**BOTH, "Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": LEGACY_VERSION}
+
+
+@pytest.mark.promise("mcp:disconnect-stops-the-work")
+async def test_a_client_that_vanishes_from_a_session_stops_the_sandbox_and_the_session_lives() -> None:
+    audit, sandbox = RecordingAudit(), HangingSandbox()
+    pipeline = a_pipeline(audit=audit, sandbox=sandbox)
+    async with serving(pipeline) as address, httpx2.AsyncClient(base_url=address, timeout=10) as http:
+        headers = await open_session(http)
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                await http.post("/mcp", headers=headers, json=body("tools/call", call_params()))
+
+            tasks.start_soon(call)
+            with anyio.fail_after(5):
+                await sandbox.begun.wait()
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            await sandbox.stopped.wait()
+        assert await last_record(audit) == "CANCELLED"
+        assert (await http.post("/mcp", headers=headers, json=body("tools/list", request_id=9))).status_code == 200
+
+
+@pytest.mark.promise("mcp:cancelled-stops-the-work")
+async def test_a_cancel_notification_stops_the_sandbox() -> None:
+    audit, sandbox = RecordingAudit(), HangingSandbox()
+    pipeline = a_pipeline(audit=audit, sandbox=sandbox)
+    async with serving(pipeline) as address, httpx2.AsyncClient(base_url=address, timeout=10) as http:
+        headers = await open_session(http)
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                await http.post("/mcp", headers=headers, json=body("tools/call", call_params(), request_id=7))
+
+            tasks.start_soon(call)
+            with anyio.fail_after(5):
+                await sandbox.begun.wait()
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+            assert (await http.post("/mcp", headers=headers, json=cancel)).status_code == 202
+            with anyio.fail_after(5):
+                await sandbox.stopped.wait()
+        assert await last_record(audit) == "CANCELLED"
+
+
+async def test_a_server_that_stops_stops_the_work_too(era: str) -> None:
+    audit, sandbox = RecordingAudit(), HangingSandbox()
+    async with httpx2.AsyncClient(timeout=30) as http, anyio.create_task_group() as tasks:
+        async with serving(a_pipeline(audit=audit, sandbox=sandbox)) as address:
+
+            async def call() -> None:
+                headers, content = Wire(http, era).prepared("tools/call", call_params())
+                with contextlib.suppress(httpx2.HTTPError):
+                    await http.post(f"{address}/mcp", headers=headers, json=content)
+
+            tasks.start_soon(call)
+            with anyio.fail_after(5):
+                await sandbox.begun.wait()
+            started = anyio.current_time()
+        assert anyio.current_time() - started < 4
+        assert sandbox.stopped.is_set()
+        assert await last_record(audit) == "CANCELLED"

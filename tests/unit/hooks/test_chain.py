@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from browser_shell.core.calls import ToolCall
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.results import CommandResult
+from browser_shell.hooks.chain import HookChain
+from browser_shell.hooks.standard import standard_chain
+from browser_shell.testing.fakes import CrashingAfterHook, NamingHook, a_call, a_plan
+
+
+async def test_before_runs_in_the_order_given() -> None:
+    plan = await HookChain.of([NamingHook("a"), NamingHook("b")]).before(a_call(), a_plan("click"))
+    assert plan.operands == ("a", "b")
+
+
+async def test_after_runs_in_reverse() -> None:
+    chain = HookChain.of([NamingHook("a"), NamingHook("b")])
+    assert (await chain.after(a_call(), a_plan(), CommandResult(exit_code=0))).message == "ba"
+
+
+async def test_a_hook_with_only_after_does_not_see_the_plan() -> None:
+    assert await HookChain.of([CrashingAfterHook()]).before(a_call(), a_plan()) == a_plan()
+
+
+class ForgetfulHook:
+    async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+        return None  # type: ignore[return-value]  # the mistake under test
+
+    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+        return None  # type: ignore[return-value]  # the mistake under test
+
+
+async def test_a_hook_that_forgets_its_return_is_an_error() -> None:
+    chain = HookChain.of([ForgetfulHook()])
+    with pytest.raises(TypeError):
+        await chain.before(a_call(), a_plan())
+    with pytest.raises(TypeError):
+        await chain.after(a_call(), a_plan(), CommandResult(exit_code=0))
+
+
+class LeakyHook:
+    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+        return CommandResult(exit_code=0, data={"lifecycle": 1, "note": "Bearer abcdef123456", "long": "x" * 5000})
+
+
+async def test_what_a_plugin_adds_is_normalised_redacted_and_bounded() -> None:
+    chain = standard_chain(max_output_characters=1000, plugins=[LeakyHook()])
+    result = await chain.after(a_call(), a_plan(), CommandResult(exit_code=0))
+    assert isinstance(result.data, dict)
+    assert set(result.data) == {"note", "long"}
+    assert result.data["note"] == "Bearer [redacted]"
+    assert len(str(result.data["long"])) < 1000
+    assert "OUTPUT_TRUNCATED" in result.message

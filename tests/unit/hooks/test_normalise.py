@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from browser_shell.core.json_values import JsonValue
+from browser_shell.core.results import CommandResult
+from browser_shell.hooks.normalise import NormaliseData, normalise
+from browser_shell.testing.fakes import a_call, a_plan
+
+SNAPSHOT: JsonValue = {
+    "snapshot": "- button [ref=e1]",
+    "refs": {"e1": {}},
+    "lifecycle": {},
+    "_boundary": {},
+    "webmcp": "!",
+}
+
+
+def test_a_snapshot_loses_what_only_costs_tokens() -> None:
+    assert normalise(a_plan("snapshot"), SNAPSHOT) == {"snapshot": "- button [ref=e1]"}
+
+
+def test_refs_stay_when_they_were_asked_for() -> None:
+    assert normalise(a_plan("snapshot", options={"refs": ""}), SNAPSHOT) == {
+        "snapshot": "- button [ref=e1]",
+        "refs": {"e1": {}},
+    }
+
+
+@pytest.mark.promise("output:typed-text-is-not-echoed")
+def test_type_says_how_much_was_typed_and_not_what() -> None:
+    assert normalise(a_plan("type", "#pin", "hunter2"), {"typed": "hunter2"}) == {"typed": 7}
+
+
+@pytest.mark.promise("output:no-server-path")
+@pytest.mark.parametrize("name", ["screenshot", "pdf"])
+def test_the_path_of_a_file_on_the_server_is_not_shown(name: str) -> None:
+    assert normalise(a_plan(name), {"path": "/run/secret/shot.png", "width": 10}) == {"width": 10}
+
+
+@pytest.mark.parametrize("data", [None, "text", 3, [1], {"url": "https://a.example/", "path": "/a"}])
+def test_everything_else_is_left_alone(data: JsonValue) -> None:
+    assert normalise(a_plan("get", "url"), data) == data
+
+
+async def test_the_hook_changes_only_the_data() -> None:
+    result = await NormaliseData().after(
+        a_call(), a_plan("type"), CommandResult(exit_code=0, data={"typed": "a"}, message="m")
+    )
+    assert result == CommandResult(exit_code=0, data={"typed": 1}, message="m")
