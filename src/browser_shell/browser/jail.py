@@ -1,0 +1,138 @@
+"""The jail as the server sees it: how to start one, and the two doors that lead into it."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.abc import Process
+
+from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
+from browser_shell.core.json_values import JsonObject
+from browser_shell.process import orphans, spawn
+from browser_shell.process.account import Account
+
+# Of the system, not of a virtual environment: the account must be able to read it.
+INTERPRETER = Path("/usr/bin/python3")
+PROXY_PORT = 3128
+_HELPER = Path(__file__).with_name("jail_helper.py")
+_START_SECONDS = 10.0
+_CONNECT_SECONDS = 3.0
+_LONGEST_MESSAGE = 65536
+# Where people keep what no web page should ever see. The browser needs none of it.
+_HIDDEN = ("/home", "/root", "/mnt", "/media", "/srv", "/etc/agent-browser")
+_REMEDY = (
+    "Chromium may only run in a jail without a network, and this machine does not allow making one ({reason}). "
+    "Allow unprivileged user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian), "
+    "sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, use the shipped seccomp profile. "
+    "--unsafe-no-jail runs without this protection"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JailSettings:
+    """What a jail holds."""
+
+    marks: Path
+    logs: Path
+    home: Path
+    chromium_policies: Path
+    """Takes the place of /etc/chromium inside: the managed policy of this server, for its own browser only."""
+    devtools_port: int
+    hidden: tuple[str, ...] = _HIDDEN
+    account: Account | None
+
+
+class Jail:
+    """A running jail."""
+
+    def __init__(self, *, process: Process, control: socket.socket, proxy_listener: socket.socket) -> None:
+        self.process = process
+        self.proxy_listener = proxy_listener
+        self._control = control
+        self._turn = anyio.Lock()
+        """The helper answers one question at a time."""
+
+    async def connect(self) -> socket.socket:
+        """A new connection to the DevTools inside. Raises: BrowserUnavailable."""
+        async with self._turn:
+            try:
+                with anyio.fail_after(_CONNECT_SECONDS, shield=True):
+                    await anyio.wait_writable(self._control)
+                    self._control.send(b"connect")
+                    message, handles = await _receive(self._control)
+            except (OSError, TimeoutError) as cause:
+                raise BrowserUnavailable("the jail does not answer") from cause
+        if not handles:
+            raise BrowserUnavailable(f"the browser inside the jail does not answer: {message.get('error')}")
+        inner = socket.socket(fileno=handles[0])
+        inner.setblocking(False)
+        return inner
+
+
+@asynccontextmanager
+async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mapping[str, str]) -> AsyncIterator[Jail]:
+    """Runs a program in a jail of its own and ends both with the block.
+
+    Raises: JailUnavailable with what to change, BrowserUnavailable.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    config: JsonObject = {
+        "argv": list(argv),
+        "env": dict(env),
+        "proxy_port": PROXY_PORT,
+        "devtools_port": settings.devtools_port,
+        "hidden": list(settings.hidden),
+        "overlays": {"/etc/chromium": str(settings.chromium_policies)},
+    }
+    with ours:
+        with theirs, (settings.logs / "chromium.log").open("wb") as log:
+            process = await spawn.start(
+                spawn.Service(
+                    name="the jail",
+                    argv=(
+                        *(str(INTERPRETER), "-I", "-S", "-c", _HELPER.read_text(encoding="utf-8")),
+                        *(str(theirs.fileno()), json.dumps(config)),
+                    ),
+                    env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
+                    cwd=settings.home,
+                    account=settings.account,
+                    output=log,
+                    pass_fds=(theirs.fileno(),),
+                )
+            )
+        orphans.save_mark(settings.marks / "chromium", process.pid)
+        try:
+            with await _proxy_listener(ours) as listener:
+                yield Jail(process=process, control=ours, proxy_listener=listener)
+        finally:
+            await spawn.stop(process, grace_seconds=2)
+            (settings.marks / "chromium").unlink(missing_ok=True)
+
+
+async def _proxy_listener(control: socket.socket) -> socket.socket:
+    try:
+        with anyio.fail_after(_START_SECONDS):
+            message, handles = await _receive(control)
+    except (OSError, TimeoutError) as cause:
+        raise JailUnavailable(_REMEDY.format(reason="its helper did not start; see chromium.log")) from cause
+    if not handles:
+        raise JailUnavailable(_REMEDY.format(reason=message.get("error")))
+    listener = socket.socket(fileno=handles[0])
+    listener.setblocking(False)
+    return listener
+
+
+async def _receive(control: socket.socket) -> tuple[JsonObject, list[int]]:
+    await anyio.wait_readable(control)
+    content, handles, _, _ = socket.recv_fds(control, _LONGEST_MESSAGE, 1)
+    if not content:
+        raise ConnectionResetError("the helper has ended")
+    message = json.loads(content)
+    return (message if isinstance(message, dict) else {}), handles

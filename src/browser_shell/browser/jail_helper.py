@@ -1,0 +1,153 @@
+"""The jail's inner program: makes a network namespace with nothing in it but loopback, and runs one program there.
+
+It is started as source text by the system's Python, as an unprivileged account, so it imports only the standard
+library. It opens the one listener that the program may reach and hands it to the server, and, when asked, a connection
+to the program's own port. Both are sockets of the inner namespace in the hands of a process outside: the only doors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 1, 24, 38, 47, 4
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+CAPABILITY_VERSION_3 = 0x20080522
+HIGHEST_CAPABILITY = 63
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result: int, step: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{step}: {os.strerror(number)}")
+
+
+def enter_namespaces() -> None:
+    uid, gid = os.getuid(), os.getgid()
+    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS), "unshare")
+    for name, content in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        Path(f"/proc/self/{name}").write_text(content, encoding="ascii")
+
+
+def raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, SIOCGIFFLAGS, request))[1]
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | IFF_UP))
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    arguments = [text.encode() if text else None for text in (source, target, kind)]
+    check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode() if options else None), f"mount {target}")
+
+
+def arrange_files(hidden: list[str], overlays: dict[str, str]) -> bool:
+    """Hides folders and puts others in their place. False where a container forbids mounting."""
+    try:
+        mount("", "/", "", MS_REC | MS_PRIVATE)
+    except OSError:
+        return False
+    for place, folder in overlays.items():
+        mount(folder, place, "", MS_BIND)
+        mount("", place, "", MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    for folder in hidden:
+        if Path(folder).is_dir():
+            mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k,mode=0755")
+    return True
+
+
+def drop_capabilities() -> None:
+    """The maker of a user namespace has every capability in it. Nothing is left to use them for."""
+    for number in range(HIGHEST_CAPABILITY + 1):
+        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = struct.pack("Ii", CAPABILITY_VERSION_3, 0)
+    check(libc.capset(header, struct.pack("6I", 0, 0, 0, 0, 0, 0)), "capset")
+    check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+def start_program(argv: list[str], env: dict[str, str]) -> int:
+    parent = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() == parent:
+            os.execve(argv[0], argv, env)  # noqa: S606  no shell is the point
+    finally:
+        os._exit(127)
+
+
+def connect_inside(port: int) -> tuple[dict[str, Any], list[int], list[socket.socket]]:
+    inner = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        inner.settimeout(2)
+        inner.connect(("127.0.0.1", port))
+        inner.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        inner.close()
+        return {"error": str(error)}, [], []
+    return {"ok": True}, [inner.fileno()], [inner]
+
+
+def send(control: socket.socket, message: dict[str, Any], handles: list[int]) -> None:
+    socket.send_fds(control, [json.dumps(message).encode()], handles)
+
+
+def serve(control: socket.socket, child: int, port: int) -> int:
+    """Answers the server until the program ends, or the server does."""
+    ended = os.pidfd_open(child)
+    while True:
+        ready, _, _ = select.select([control.fileno(), ended], [], [])
+        if ended in ready:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if not control.recv(64):
+            os.kill(child, signal.SIGKILL)
+            return 1
+        message, handles, held = connect_inside(port)
+        send(control, message, handles)
+        for inner in held:
+            inner.close()
+
+
+def main() -> int:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    config = json.loads(sys.argv[2])
+    try:
+        enter_namespaces()
+        raise_loopback()
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Every 127.x.y.z is this machine in here: each session dials an address of its own.
+        listener.bind(("0.0.0.0", config["proxy_port"]))  # noqa: S104  the namespace has no other interface
+        listener.listen(1024)
+        arranged = arrange_files(config["hidden"], config["overlays"])
+        drop_capabilities()
+    except OSError as error:
+        send(control, {"error": str(error)}, [])
+        return 1
+    send(control, {"ok": True, "arranged": arranged}, [listener.fileno()])
+    listener.close()
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    child = start_program(config["argv"], config["env"])
+    exit_code = serve(control, child, config["devtools_port"])
+    return exit_code if exit_code >= 0 else 128 - exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""One session: the context it lives in, the tab it works on, and the way back after a failure."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from browser_shell.browser.devtools import DevTools, DevToolsRefused
+from browser_shell.browser.supervisor import BrowserSupervisor
+from browser_shell.browser.tabs import ContextTabs, TabTracker
+from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone
+from browser_shell.core.pages import Dialog, Tab
+from browser_shell.core.ports import DriverProcesses
+
+_CLOSE_SECONDS = 2.0
+_CRASH_SECONDS = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKey:
+    """Who, and which of their sessions."""
+
+    subject: str
+    session_id: str
+
+    def internal_name(self) -> str:
+        """The driver's session name. There it is a file name, so it is never the client's own words."""
+        text = f"{len(self.subject)}:{self.subject}:{self.session_id}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Session:
+    """Use only while `lock` is held."""
+
+    key: SessionKey
+    name: str
+    supervisor: BrowserSupervisor
+    tracker: TabTracker
+    driver: DriverProcesses
+    directory: Path
+    last_used: float
+    why_ended: str = ""
+    """Why the session of this id before this one ended without being closed; told once."""
+    ended: bool = False
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    """Protects everything below: one command at a time in a session."""
+    context_id: str = ""
+    generation: int = 0
+    active: str = ""
+    """Target of the tab that commands act on."""
+    bound: str = ""
+    """Target that the driver's daemon acts on; brought in line with `active` before each command."""
+
+    async def prepare(self, *, starts_page: bool) -> list[str]:
+        """Makes sure that there is a page to act on and that it is in front. Returns notices for the agent.
+
+        Raises: SessionGone when the page that this command means was lost, BrowserUnavailable.
+        """
+        connection = await self.supervisor.connection()
+        notices: list[str] = []
+        if self.context_id and self.generation != connection.generation:
+            await self.forget_browser()
+            self.why_ended = self.why_ended or "was lost when the browser was restarted"
+        if self.why_ended:
+            why, self.why_ended = self.why_ended, ""
+            if not starts_page:
+                raise SessionGone(f"this session {why}; nothing is open in it now", rule_id="sessions.gone")
+            notices.append(f"this session {why}; it starts clean")
+        if not self.context_id:
+            await self._make_context(connection.devtools)
+            self.generation = connection.generation
+        notices += await self._choose_tab(connection.devtools)
+        return notices
+
+    async def _make_context(self, devtools: DevTools) -> None:
+        # Dies with our connection: a killed server leaves no context behind.
+        made = await devtools.call("Target.createBrowserContext", {"disposeOnDetach": True})
+        self.context_id = str(made["browserContextId"])
+        await devtools.call("Browser.setDownloadBehavior", {"behavior": "deny", "browserContextId": self.context_id})
+
+    async def _choose_tab(self, devtools: DevTools) -> list[str]:
+        tabs = self._context().tabs
+        notices: list[str] = []
+        if self.active and self.active not in tabs and tabs:
+            newest = next(reversed(tabs.values()))
+            self.active = newest.target_id
+            notices.append(f"the tab closed itself; now on {newest.tab_id}")
+        elif self.active not in tabs:
+            if self.active:
+                notices.append("the last tab closed itself; now on an empty one")
+            made = await devtools.call(
+                "Target.createTarget",
+                {"url": "about:blank", "browserContextId": self.context_id, "newWindow": True},
+            )
+            self.active = str(made["targetId"])
+        if len(tabs) > 1:
+            # A tab behind another one draws nothing: clicks there take 5 s and screenshots fail.
+            await devtools.call("Target.activateTarget", {"targetId": self.active})
+        return notices
+
+    def _context(self) -> ContextTabs:
+        return self.tracker.of_context(self.context_id)
+
+    async def refresh_tabs(self) -> None:
+        """Titles change without an event. Raises: BrowserUnavailable."""
+        connection = await self.supervisor.connection()
+        self.tracker.note_all(await connection.devtools.call("Target.getTargets"))
+
+    def tabs(self) -> list[Tab]:
+        return [tab.shown(active=tab.target_id == self.active) for tab in self._context().tabs.values()]
+
+    def target_of(self, tab_id: str) -> str | None:
+        tab = self._context().named(tab_id)
+        return tab.target_id if tab is not None else None
+
+    def dialog(self) -> Dialog | None:
+        """The dialog that blocks the active tab."""
+        tab = self._context().tabs.get(self.active)
+        return tab.dialog if tab is not None else None
+
+    async def dialog_opening(self) -> Dialog:
+        """Waits until a dialog blocks the active tab."""
+        while True:
+            opened = self._context().dialog_opened
+            dialog = self.dialog()
+            if dialog is not None:
+                return dialog
+            await opened.wait()
+
+    async def answer_dialog(self, *, accept: bool, text: str | None) -> None:
+        """Answers over DevTools, not through the driver, whose daemon may be waiting for this very answer.
+
+        Raises: BrowserUnavailable, DevToolsRefused.
+        """
+        connection = await self.supervisor.connection()
+        tab = self._context().tabs[self.active]
+        params: dict[str, bool | str] = {"accept": accept}
+        if text is not None:
+            params["promptText"] = text
+        await connection.devtools.call("Page.handleJavaScriptDialog", {**params}, session=tab.attachment)
+        tab.dialog = None
+
+    async def close_tab(self, target_id: str) -> None:
+        """Raises: BrowserUnavailable."""
+        connection = await self.supervisor.connection()
+        gone = self._context().tabs.get(target_id)
+        try:
+            await connection.devtools.call("Target.closeTarget", {"targetId": target_id}, seconds=_CLOSE_SECONDS)
+        except DevToolsRefused:
+            return
+        if gone is not None:
+            self._context().tabs.pop(target_id, None)
+
+    async def abandon_page(self) -> None:
+        """After a timeout: the page and the daemon may both be stuck. Cookies stay, the page does not."""
+        await self.driver.kill(self.name)
+        self.bound = ""
+        target, self.active = self.active, ""
+        if target and self.supervisor.is_current(self.generation):
+            try:
+                await self._crash(target)
+                await self.close_tab(target)
+            except BrowserUnavailable:
+                return
+
+    async def _crash(self, target_id: str) -> None:
+        """A page whose script never ends is not asked to close: the browser would wait for its answer."""
+        tab = self._context().tabs.get(target_id)
+        if tab is not None and tab.attachment is not None:
+            connection = await self.supervisor.connection()
+            with suppress(BrowserUnavailable, DevToolsRefused):  # A page that crashed cannot say so.
+                await connection.devtools.call("Page.crash", session=tab.attachment, seconds=_CRASH_SECONDS)
+
+    async def forget_browser(self) -> None:
+        """The browser that held this session's context is gone."""
+        await self.driver.kill(self.name)
+        self.context_id = self.active = self.bound = ""
+
+    async def dispose(self) -> None:
+        await self.driver.kill(self.name)
+        context_id, self.context_id = self.context_id, ""
+        if context_id and self.supervisor.is_current(self.generation):
+            try:
+                connection = await self.supervisor.connection(seconds=0.1)
+                await connection.devtools.call(
+                    "Target.disposeBrowserContext", {"browserContextId": context_id}, seconds=_CLOSE_SECONDS
+                )
+            except (SandboxUnavailable, DevToolsRefused):
+                return  # The browser is going down; the context goes with it.
+            finally:
+                self.tracker.forget_context(context_id)

@@ -1,0 +1,144 @@
+"""Sessions: one browser context, one window, one driver daemon, one lock and one directory for each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import structlog
+
+from browser_shell.browser.session import Session, SessionKey
+from browser_shell.browser.supervisor import BrowserSupervisor
+from browser_shell.browser.tabs import TabTracker
+from browser_shell.core.errors import TryLater
+from browser_shell.core.ports import Clock, DriverProcesses
+from browser_shell.process.account import Account, make_private_directory
+
+log = structlog.get_logger()
+
+_SWEEP_SECONDS = 5.0
+_REMEMBERED_ENDS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """From the policy document."""
+
+    max_sessions: int
+    idle_seconds: float
+
+
+class Sessions:
+    """Every open session of the box, keyed by (subject, session id): two tenants may choose the same id."""
+
+    def __init__(
+        self,
+        *,
+        supervisor: BrowserSupervisor,
+        tabs: TabTracker,
+        driver: DriverProcesses,
+        clock: Clock,
+        limits: SessionLimits,
+        directory: Path,
+        account: Account | None,
+    ) -> None:
+        self._supervisor = supervisor
+        self._tabs = tabs
+        self._driver = driver
+        self._clock = clock
+        self._limits = limits
+        self._directory = directory
+        self._account = account
+        self._open: dict[SessionKey, Session] = {}
+        self._ended: dict[SessionKey, str] = {}
+
+    @asynccontextmanager
+    async def hold(self, subject: str, session_id: str) -> AsyncIterator[Session]:
+        """The session, made if need be, with its lock held: calls in one session run in order.
+
+        Raises: TryLater when there is no room for another session.
+        """
+        key = SessionKey(subject=subject, session_id=session_id)
+        while True:
+            session = self._open.get(key) or self._admit(key)
+            async with session.lock:
+                if session.ended:
+                    continue  # It was closed while this call stood in line; the id starts clean.
+                session.last_used = self._clock.monotonic()
+                try:
+                    yield session
+                finally:
+                    session.last_used = self._clock.monotonic()
+                return
+
+    async def close(self, subject: str, session_id: str) -> bool:
+        """Ends a session and everything in it. False when there was none."""
+        key = SessionKey(subject=subject, session_id=session_id)
+        self._ended.pop(key, None)
+        session = self._open.get(key)
+        if session is None:
+            return False
+        async with session.lock:
+            await self._end(session)
+        return True
+
+    async def close_all(self) -> None:
+        for session in list(self._open.values()):
+            await self._end(session)
+
+    async def expire_idle(self) -> None:
+        """Ends sessions that nobody uses, for ever."""
+        while True:
+            await anyio.sleep(min(_SWEEP_SECONDS, self._limits.idle_seconds / 2))
+            for session in list(self._open.values()):
+                if self._is_idle(session):
+                    async with session.lock:
+                        if self._is_idle(session):
+                            self._remember_end(session.key, f"was idle for {self._limits.idle_seconds:.0f} s")
+                            await self._end(session)
+                            log.info("session_expired", session=session.name)
+
+    def _is_idle(self, session: Session) -> bool:
+        return not session.ended and self._clock.monotonic() - session.last_used >= self._limits.idle_seconds
+
+    def _admit(self, key: SessionKey) -> Session:
+        if len(self._open) >= self._limits.max_sessions:
+            own = sorted(other.session_id for other in self._open if other.subject == key.subject)
+            yours = f"; yours are: {', '.join(own)}" if own else ""
+            raise TryLater(
+                f"all {self._limits.max_sessions} sessions of this server are in use{yours}. "
+                f"Close one, or wait until one has been idle for {self._limits.idle_seconds:.0f} s",
+                rule_id="sessions.max",
+            )
+        name = key.internal_name()
+        session = Session(
+            key=key,
+            name=name,
+            supervisor=self._supervisor,
+            tracker=self._tabs,
+            driver=self._driver,
+            last_used=self._clock.monotonic(),
+            directory=make_private_directory(self._directory / name, owner=self._account),
+            why_ended=self._ended.pop(key, ""),
+        )
+        self._open[key] = session
+        return session
+
+    def _remember_end(self, key: SessionKey, why: str) -> None:
+        """So that the next call of that session is told, instead of acting on an empty page."""
+        self._ended[key] = why
+        while len(self._ended) > _REMEMBERED_ENDS:
+            self._ended.pop(next(iter(self._ended)))
+
+    async def _end(self, session: Session) -> None:
+        if session.ended:
+            return
+        session.ended = True
+        self._open.pop(session.key, None)
+        with anyio.CancelScope(shield=True):
+            await session.dispose()
+            await anyio.to_thread.run_sync(lambda: shutil.rmtree(session.directory, ignore_errors=True))

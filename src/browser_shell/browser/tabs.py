@@ -1,0 +1,141 @@
+"""What is open in the browser, learned from its events: tabs per context, and the dialogs that block them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from browser_shell.browser.devtools import DevTools, DevToolsEvent
+from browser_shell.core.json_values import JsonObject
+from browser_shell.core.pages import Dialog, Tab
+
+
+@dataclass(slots=True)
+class OpenTab:
+    """A page target of one context."""
+
+    tab_id: str
+    target_id: str
+    url: str
+    title: str
+    attachment: str | None = None
+    """The flat DevTools session that watches this page."""
+    dialog: Dialog | None = None
+
+    def shown(self, *, active: bool) -> Tab:
+        return Tab(tab_id=self.tab_id, url=self.url, title=self.title, active=active)
+
+
+@dataclass(slots=True)
+class ContextTabs:
+    """The tabs of one browser context, in the order in which they were opened. Ids are never used twice."""
+
+    tabs: dict[str, OpenTab] = field(default_factory=dict)
+    opened: int = 0
+    dialog_opened: anyio.Event = field(default_factory=anyio.Event)
+    """Set, and replaced, whenever a dialog opens in one of the tabs."""
+
+    def add(self, target_id: str, url: str, title: str) -> OpenTab:
+        self.opened += 1
+        tab = OpenTab(tab_id=f"t{self.opened}", target_id=target_id, url=url, title=title)
+        self.tabs[target_id] = tab
+        return tab
+
+    def named(self, tab_id: str) -> OpenTab | None:
+        return next((tab for tab in self.tabs.values() if tab.tab_id == tab_id), None)
+
+
+class TabTracker:
+    """Follows the events of one browser connection."""
+
+    def __init__(self) -> None:
+        self._contexts: dict[str, ContextTabs] = {}
+        self._by_attachment: dict[str, OpenTab] = {}
+
+    def forget_everything(self) -> None:
+        """A new browser has none of the old one's tabs."""
+        self._contexts.clear()
+        self._by_attachment.clear()
+
+    def of_context(self, context_id: str) -> ContextTabs:
+        return self._contexts.setdefault(context_id, ContextTabs())
+
+    def forget_context(self, context_id: str) -> None:
+        self._contexts.pop(context_id, None)
+
+    async def watch(self, devtools: DevTools) -> None:
+        """Asks the browser to report every page, and attaches to each so that its dialogs are seen."""
+        pages: JsonObject = {"type": "page"}
+        await devtools.call("Target.setDiscoverTargets", {"discover": True, "filter": [pages]})
+        await devtools.call(
+            "Target.setAutoAttach",
+            {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": True, "filter": [pages]},
+        )
+
+    def handle(self, devtools: DevTools, event: DevToolsEvent) -> None:
+        """Takes in one event."""
+        match event.method:
+            case "Target.targetCreated" | "Target.targetInfoChanged":
+                self._note_target(event.params)
+            case "Target.targetDestroyed":
+                self._drop_target(event.params)
+            case "Target.attachedToTarget":
+                self._note_attachment(devtools, event.params)
+            case "Page.javascriptDialogOpening":
+                self._note_dialog(event)
+            case "Page.javascriptDialogClosed":
+                tab = self._by_attachment.get(event.session or "")
+                if tab is not None:
+                    tab.dialog = None
+            case _:
+                pass
+
+    def note_all(self, answer: JsonObject) -> None:
+        """Takes in the browser's own list of targets."""
+        infos = answer.get("targetInfos")
+        for info in infos if isinstance(infos, list) else []:
+            self._note_target({"targetInfo": info})
+
+    def _note_target(self, params: JsonObject) -> OpenTab | None:
+        info = params.get("targetInfo")
+        if not isinstance(info, dict) or info.get("type") != "page":
+            return None
+        target_id, context_id = str(info.get("targetId")), str(info.get("browserContextId"))
+        url, title = str(info.get("url", "")), str(info.get("title", ""))
+        context = self.of_context(context_id)
+        tab = context.tabs.get(target_id)
+        if tab is None:
+            return context.add(target_id, url, title)
+        tab.url, tab.title = url, title
+        return tab
+
+    def _drop_target(self, params: JsonObject) -> None:
+        target_id = str(params.get("targetId"))
+        for context in self._contexts.values():
+            tab = context.tabs.pop(target_id, None)
+            if tab is not None and tab.attachment is not None:
+                self._by_attachment.pop(tab.attachment, None)
+
+    def _note_attachment(self, devtools: DevTools, params: JsonObject) -> None:
+        tab = self._note_target(params)
+        if tab is None:
+            return
+        tab.attachment = str(params.get("sessionId"))
+        self._by_attachment[tab.attachment] = tab
+        # The driver asks for every popup to wait and then forgets those that are not its own tab; a popup that shares a
+        # process with its opener would stop both.
+        devtools.post("Runtime.runIfWaitingForDebugger", session=tab.attachment)
+        devtools.post("Page.enable", session=tab.attachment)
+        # Nothing may be uploaded, and a native file dialog that nobody can answer would block the page.
+        devtools.post("Page.setInterceptFileChooserDialog", {"enabled": True}, session=tab.attachment)
+
+    def _note_dialog(self, event: DevToolsEvent) -> None:
+        tab = self._by_attachment.get(event.session or "")
+        if tab is None:
+            return
+        tab.dialog = Dialog(kind=str(event.params.get("type")), message=str(event.params.get("message", "")))
+        for context in self._contexts.values():
+            if tab.target_id in context.tabs:
+                context.dialog_opened.set()
+                context.dialog_opened = anyio.Event()

@@ -1,0 +1,152 @@
+"""The command `browser-shell`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+import structlog
+
+from browser_shell import __version__
+from browser_shell.app import serve, serve_stdio
+from browser_shell.core.errors import BrowserShellError
+from browser_shell.policy_check import run_check
+from browser_shell.settings import Settings, read_settings
+
+_EXIT_BAD_SETTINGS = 2
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: list[str]) -> int:
+    """Runs one command and returns its exit code."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except BaseExceptionGroup as group:
+        fault = _only_own_error(group)
+        if fault is None:
+            raise
+        return _complain(fault)
+    except BrowserShellError as fault:
+        return _complain(fault)
+
+
+def _complain(fault: BrowserShellError) -> int:
+    print(f"browser-shell: {fault.public_message}", file=sys.stderr)
+    return _EXIT_BAD_SETTINGS
+
+
+def _only_own_error(group: BaseExceptionGroup[BaseException]) -> BrowserShellError | None:
+    """Task groups wrap what went wrong; people should read the reason, not the wrapping."""
+    own, others = group.split(BrowserShellError)
+    if own is None or others is not None:
+        return None
+    first: BaseException = own
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first if isinstance(first, BrowserShellError) else None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="browser-shell", description="A locked-down browser for AI agents.")
+    parser.add_argument("--version", action="version", version=f"browser-shell {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    server = commands.add_parser("serve", help="serve MCP over HTTP on 127.0.0.1")
+    server.add_argument("--port", type=int, help="public port (default: PUBLIC_PORT or 8080; 0 picks a free one)")
+    _add_server_options(server)
+    server.set_defaults(command=_serve)
+
+    stdio = commands.add_parser("stdio", help="serve MCP over standard input and output")
+    _add_server_options(stdio)
+    stdio.set_defaults(command=_stdio)
+
+    policy = commands.add_parser("policy", help="work with policy files").add_subparsers(
+        required=True, metavar="action"
+    )
+    check = policy.add_parser("check", help="judge URLs and calls offline: JSON lines in, JSON lines out")
+    check.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML; default: safe defaults)")
+    check.add_argument("--explain", action="store_true", help="write for people instead of programs")
+    check.set_defaults(
+        command=lambda arguments: run_check(
+            sys.stdin.buffer, sys.stdout, policy_path=arguments.policy, explain=arguments.explain
+        )
+    )
+    return parser
+
+
+def _add_server_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML)")
+    parser.add_argument(
+        "--unsafe-attach",
+        type=int,
+        metavar="PORT",
+        help="drive a Chromium that somebody else started, by its DevTools port; its flags are then not ours",
+    )
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    policy_path = arguments.policy.resolve() if arguments.policy else None
+    settings = read_settings(policy_path=policy_path, port=getattr(arguments, "port", None))
+    return replace(settings, unsafe_attach_port=arguments.unsafe_attach)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    _log_to_stderr()
+    settings = _settings(arguments)
+    _report_unsafe(settings)
+    anyio.run(partial(serve, settings, on_ready=partial(_greet, settings)))
+    return 0
+
+
+def _stdio(arguments: argparse.Namespace) -> int:
+    _log_to_stderr()
+    settings = _settings(arguments)
+    _report_unsafe(settings)
+    anyio.run(serve_stdio, settings)
+    return 0
+
+
+def _report_unsafe(settings: Settings) -> None:
+    lines = list(settings.policy.unsafe_settings())
+    if settings.unsafe_attach_port is not None:
+        lines.append(f"--unsafe-attach {settings.unsafe_attach_port}: the browser was started by somebody else")
+    for line in lines:
+        print(f"UNSAFE: {line}", file=sys.stderr)
+
+
+def _greet(settings: Settings, port: int) -> None:
+    print(
+        f"\nbrowser-shell {__version__} is ready.\n"
+        f"  MCP (Streamable HTTP)  http://127.0.0.1:{port}/mcp\n"
+        f"  policy                 {settings.policy_source}, digest {settings.policy.digest()[:12]}\n"
+        f'  client configuration   {{"mcpServers": {{"browser-shell": {{"type": "http", '
+        f'"url": "http://127.0.0.1:{port}/mcp"}}}}}}\n'
+        f"  stop                   Ctrl-C\n",
+        flush=True,
+    )
+
+
+def _log_to_stderr() -> None:
+    """Standard output may belong to the protocol, so every log line goes to standard error."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"]),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

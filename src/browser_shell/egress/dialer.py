@@ -1,0 +1,118 @@
+"""Decides one connection and makes it: resolve once, judge every answer, dial an address that was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import SocketStream
+
+from browser_shell.core.decisions import Decision
+from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.errors import AuditUnavailable, CallRefused
+from browser_shell.core.plans import UrlTarget
+from browser_shell.core.ports import AuditLog, Clock, EgressRules, IpAddress, Resolver
+from browser_shell.core.records import AuditRecord, RecordKind
+
+_CONNECT_SECONDS = 10.0
+_LOOKUP_SECONDS = 10.0
+_ADDRESSES_TRIED = 4
+
+
+class EgressDenied(Exception):
+    """The policy says no."""
+
+    def __init__(self, decision: Decision) -> None:
+        super().__init__(decision.reason)
+        self.decision = decision
+
+
+class EgressFailed(Exception):
+    """The policy says yes, and the other side does not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialer:
+    """The only code that connects the browser to anything."""
+
+    rules: EgressRules
+    parse: Callable[[str], UrlTarget]
+    resolver: Resolver
+    audit: AuditLog
+    clock: Clock
+    on_denial: Callable[[Denial], None]
+
+    async def dial(self, requester: Requester, url: str) -> SocketStream:
+        """Connects to the host of `url`, of which only scheme, host and port count.
+
+        Raises: EgressDenied, EgressFailed.
+        """
+        target, addresses = await self._judged(requester, url)
+        port = target.port
+        fixed = self.rules.resolved_by_policy(target.host)
+        if fixed is not None:
+            addresses, port = [fixed.address], fixed.port
+        await self._record(requester, target, RecordKind.EGRESS_CONNECT, rule_id="")
+        for address in addresses[:_ADDRESSES_TRIED]:
+            try:
+                with anyio.fail_after(_CONNECT_SECONDS):
+                    return await anyio.connect_tcp(str(address), port)
+            except (OSError, TimeoutError):
+                continue
+        raise EgressFailed(f"{target.host} port {port} does not answer")
+
+    async def check_plain(self, requester: Requester, url: str) -> None:
+        """Whether a tunnel to an allowed host may carry something other than TLS. Raises: EgressDenied."""
+        await self._judged(requester, url)
+
+    async def _judged(self, requester: Requester, url: str) -> tuple[UrlTarget, list[IpAddress]]:
+        try:
+            target = self.parse(url)
+        except CallRefused as refusal:
+            raise EgressDenied(
+                Decision(allowed=False, rule_id=refusal.rule_id or "url.syntax", reason=refusal.public_message)
+            ) from refusal
+        decision = self.rules.judge_name(target)
+        addresses: list[IpAddress] = [target.address] if target.address is not None else []
+        if decision is None:
+            with anyio.move_on_after(_LOOKUP_SECONDS):
+                addresses = list(await self.resolver.resolve(target.host))
+            decision = self.rules.judge(target, addresses)
+        if not decision.allowed:
+            await self.refuse(requester, target, decision)
+        return target, addresses
+
+    async def refuse(self, requester: Requester, target: UrlTarget, decision: Decision) -> None:
+        """Remembers and records a refusal. Raises: EgressDenied, always."""
+        self.on_denial(
+            Denial(
+                requester=requester,
+                at=self.clock.monotonic(),
+                host=target.host,
+                port=target.port,
+                rule_id=decision.rule_id,
+                reason=decision.reason,
+            )
+        )
+        await self._record(requester, target, RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
+        raise EgressDenied(decision)
+
+    async def _record(self, requester: Requester, target: UrlTarget, kind: RecordKind, *, rule_id: str) -> None:
+        try:
+            await self.audit.record(
+                AuditRecord(
+                    kind=kind,
+                    call_id="",
+                    subject=requester.subject,
+                    session_id=requester.session_id,
+                    tool="egress",
+                    host=f"{target.host}:{target.port}",
+                    rule_id=rule_id,
+                )
+            )
+        except AuditUnavailable as cause:
+            # What cannot be recorded does not happen.
+            raise EgressDenied(
+                Decision(allowed=False, rule_id="audit.unavailable", reason="the audit log cannot be written")
+            ) from cause

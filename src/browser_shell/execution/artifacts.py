@@ -1,0 +1,32 @@
+"""Reads back the files that the driver wrote for us, trusting nothing about them but their name."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from browser_shell.core.errors import OutputTooLarge, SandboxUnavailable
+
+
+def take_file(path: Path, *, max_bytes: int) -> bytes:
+    """Reads a regular file of at most `max_bytes` and removes it.
+
+    Raises: OutputTooLarge, SandboxUnavailable when it is not there or is not a regular file.
+    """
+    try:
+        # Neither follow a link nor hang on a pipe, whoever put it there.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as cause:
+        raise SandboxUnavailable("the driver reported a file that is not there") from cause
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise SandboxUnavailable("the driver reported something that is not a file")
+        if found.st_size > max_bytes:
+            raise OutputTooLarge(f"the file has {found.st_size} bytes; at most {max_bytes} are returned")
+        with os.fdopen(os.dup(handle), "rb") as file:
+            return file.read(max_bytes)
+    finally:
+        os.close(handle)
+        path.unlink(missing_ok=True)

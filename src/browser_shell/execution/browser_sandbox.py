@@ -1,0 +1,232 @@
+"""Runs one `browser-shell` command in its session, within its deadline, and leaves the session usable."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import structlog
+
+from browser_shell.core.calls import Principal
+from browser_shell.core.errors import (
+    BrowserShellError,
+    DialogOpen,
+    ErrorCode,
+    ExecutionTimedOut,
+    SandboxUnavailable,
+)
+from browser_shell.core.pages import Dialog
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.ports import BrowserSession, BrowserSessions, Clock
+from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.execution.artifacts import take_file
+from browser_shell.execution.driver import AgentBrowserDriver
+from browser_shell.execution.driver_reply import DriverReply
+from browser_shell.execution.driver_words import driver_words
+from browser_shell.execution.page_commands import run_dialog, run_tab
+from browser_shell.execution.verdicts import failed, succeeded
+
+log = structlog.get_logger()
+
+_RECOVERY_SECONDS = 5.0
+_MARGIN_SECONDS = 0.3
+"""A wait ends this long before the deadline, so that a condition that never comes costs no page."""
+_DIALOG_GRACE_SECONDS = 0.5
+"""What a command still gets to finish after it opened a dialog."""
+_HIDDEN_POLL_SECONDS = 0.15
+_HISTORY = frozenset({"back", "forward", "reload"})
+_BY_DEVTOOLS = frozenset({"tab", "dialog"})
+_FILE_TYPES = {"jpeg": ("jpg", "image/jpeg"), "png": ("png", "image/png")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactLimits:
+    """From the policy document."""
+
+    screenshot_format: str
+    max_image_bytes: int
+    max_pdf_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserSandbox:
+    """The backend of `BrowserCommand` plans."""
+
+    sessions: BrowserSessions
+    driver: AgentBrowserDriver
+    clock: Clock
+    limits: ArtifactLimits
+
+    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        """Raises: ExecutionTimedOut, SandboxUnavailable, SessionGone, TryLater."""
+        deadline = self.clock.monotonic() + plan.timeout_seconds
+        try:
+            with anyio.fail_after(plan.timeout_seconds):
+                if plan.name == "close":
+                    existed = await self.sessions.close(principal.subject, plan.session_id)
+                    return CommandResult(exit_code=0, data={"closed": existed})
+                async with self.sessions.hold(principal.subject, plan.session_id) as session:
+                    return await self._run_held(session, plan, deadline)
+        except ExecutionTimedOut:
+            raise
+        except TimeoutError as late:
+            raise ExecutionTimedOut(
+                f"{plan.name} was not finished within {plan.timeout_seconds} s. If it had begun, its page was closed "
+                "and cookies are kept; if it stood behind another call of this session, nothing happened"
+            ) from late
+
+    async def _run_held(self, session: BrowserSession, plan: BrowserCommand, deadline: float) -> CommandResult:
+        notices = await session.prepare(starts_page=plan.name == "open")
+        if plan.name in _BY_DEVTOOLS:
+            result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
+        else:
+            dialog = session.dialog()
+            if dialog is not None:
+                raise _blocked_by(dialog)
+            tabs_before = {tab.tab_id for tab in session.tabs()}
+            async with self._recovered(session):
+                await self._bind(session)
+                result = await self._drive(session, plan, deadline)
+            notices += [
+                f"a new tab {tab.tab_id} opened; use: tab switch {tab.tab_id}"
+                for tab in session.tabs()
+                if tab.tab_id not in tabs_before
+            ]
+        return _with_notices(result, notices)
+
+    @asynccontextmanager
+    async def _recovered(self, session: BrowserSession) -> AsyncIterator[None]:
+        """However the block is cut short, the next call of this session finds a page that answers."""
+        try:
+            yield
+        except (TimeoutError, anyio.get_cancelled_exc_class()):
+            with anyio.move_on_after(_RECOVERY_SECONDS, shield=True):
+                await session.abandon_page()
+            raise
+
+    async def _bind(self, session: BrowserSession) -> None:
+        """Points the driver at the session's active tab."""
+        if await self.driver.make_ready(session.name, session.active):
+            session.bound = session.active
+        if session.bound != session.active:
+            reply = await self.driver.run(session.name, [("tab", session.active)], seconds=_RECOVERY_SECONDS)
+            if not reply.success:
+                raise SandboxUnavailable(f"the driver cannot reach the tab: {reply.error}")
+            session.bound = session.active
+
+    async def _drive(self, session: BrowserSession, plan: BrowserCommand, deadline: float) -> CommandResult:
+        if plan.name == "wait" and plan.options.get("state") == "hidden":
+            return await self._wait_until_hidden(session, plan, deadline)
+        if plan.name in ("screenshot", "pdf"):
+            return await self._make_file(session, plan, deadline)
+        wait_ms = max(1, int((deadline - self.clock.monotonic() - _MARGIN_SECONDS) * 1000))
+        return await self._judge(session, plan, await self._ask(session, plan, deadline, wait_ms=wait_ms))
+
+    async def _ask(
+        self, session: BrowserSession, plan: BrowserCommand, deadline: float, *, file: str = "", wait_ms: int = 0
+    ) -> DriverReply:
+        """Runs the driver, but does not wait for it while a dialog that only another call can answer blocks the page.
+
+        Raises: DialogOpen.
+        """
+        replies: list[DriverReply] = []
+        faults: list[BrowserShellError] = []
+        opened: list[Dialog] = []
+
+        async def watch() -> None:
+            opened.append(await session.dialog_opening())
+            await anyio.sleep(_DIALOG_GRACE_SECONDS)
+            if session.dialog() is None:
+                await watch()
+            tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            try:
+                replies.append(
+                    await self.driver.run(
+                        session.name,
+                        driver_words(plan, file=file, wait_ms=wait_ms),
+                        annotate="annotate" in plan.options,
+                        seconds=plan.timeout_seconds
+                        + _RECOVERY_SECONDS,  # `run` keeps the deadline; this is the net below.
+                    )
+                )
+            except BrowserShellError as fault:
+                faults.append(fault)
+            tasks.cancel_scope.cancel()
+        if faults:
+            raise faults[0]
+        if not replies:
+            raise _blocked_by(opened[-1])
+        return replies[0]
+
+    async def _judge(self, session: BrowserSession, plan: BrowserCommand, reply: DriverReply) -> CommandResult:
+        if reply.success:
+            return succeeded(reply)
+        if plan.name in _HISTORY and "navigated or closed" in reply.error:
+            # It did go there; the driver only lost sight of the page it came from.
+            reply = await self.driver.run(session.name, [("get", "url")], seconds=_RECOVERY_SECONDS)
+            return succeeded(reply) if reply.success else failed(plan, reply)
+        if reply.code in ("outcome_unknown", "page_wedged"):
+            # The daemon still waits for the page and would make the next call wait too.
+            await session.abandon_page()
+            raise ExecutionTimedOut("the page did not answer and was closed; cookies are kept")
+        return failed(plan, reply)
+
+    async def _wait_until_hidden(self, session: BrowserSession, plan: BrowserCommand, deadline: float) -> CommandResult:
+        """agent-browser's own `--state hidden` waits for the opposite, so ask until the answer is no."""
+        probe = BrowserCommand(
+            session_id=plan.session_id,
+            name="is",
+            operands=("visible", plan.operands[0]),
+            timeout_seconds=plan.timeout_seconds,
+        )
+        while self.clock.monotonic() < deadline - _MARGIN_SECONDS:
+            reply = await self._ask(session, probe, deadline)
+            gone = not reply.success and reply.error.startswith("Element not found")
+            if gone or (reply.success and isinstance(reply.data, dict) and reply.data.get("visible") is False):
+                return CommandResult(exit_code=0, data={"waited": "hidden", "selector": plan.operands[0]})
+            if not reply.success:
+                return await self._judge(session, plan, reply)
+            await anyio.sleep(_HIDDEN_POLL_SECONDS)
+        return CommandResult(
+            exit_code=ErrorCode.TIMEOUT.exit_code,
+            error=ErrorCode.TIMEOUT,
+            message=f"still visible after {plan.timeout_seconds} s; the page is untouched",
+        )
+
+    async def _make_file(self, session: BrowserSession, plan: BrowserCommand, deadline: float) -> CommandResult:
+        if plan.name == "pdf":
+            extension, mime_type, max_bytes = "pdf", "application/pdf", self.limits.max_pdf_bytes
+        else:
+            extension, mime_type = _FILE_TYPES[self.limits.screenshot_format]
+            max_bytes = self.limits.max_image_bytes
+        path = session.directory / f"{secrets.token_hex(8)}.{extension}"
+        result = await self._judge(session, plan, await self._ask(session, plan, deadline, file=str(path)))
+        if result.error is not None:
+            return result
+        content = await anyio.to_thread.run_sync(lambda: take_file(path, max_bytes=max_bytes))
+        data = dict(result.data) if isinstance(result.data, dict) else {}
+        data.pop("path", None)
+        return CommandResult(
+            exit_code=0,
+            data={**data, "attached": mime_type, "bytes": len(content)},
+            message=result.message,
+            attachments=(Attachment(mime_type=mime_type, content=content, name=f"{plan.name}.{extension}"),),
+        )
+
+
+def _blocked_by(dialog: Dialog) -> BrowserShellError:
+    return DialogOpen(f"the page shows a {dialog.kind} dialog: {dialog.message[:300]!r}", rule_id="page.dialog")
+
+
+def _with_notices(result: CommandResult, notices: list[str]) -> CommandResult:
+    if not notices or result.error is not None:
+        return result
+    told = "\n".join(f"NOTE: {notice}" for notice in notices)
+    message = f"{result.message}\n{told}" if result.message else told
+    return CommandResult(exit_code=0, data=result.data, message=message, attachments=result.attachments)

@@ -1,0 +1,210 @@
+"""Runs agent-browser: a constant command line, the command as JSON on stdin, the environment listed in full."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from browser_shell.core.errors import SandboxUnavailable
+from browser_shell.core.json_values import JsonValue
+from browser_shell.execution.driver_reply import DriverReply, read_reply
+from browser_shell.process import orphans, spawn
+from browser_shell.process.account import Account
+
+Words = Sequence[str]
+
+# A snapshot of a page with 900 controls is 73 kB; this leaves room for one fifty times as large.
+_MAX_OUTPUT_BYTES = 4 * 1024 * 1024
+_PREPARE_SECONDS = 15.0
+_REAP_POLLS = 100
+_DAEMON_IDLE_MS = 600_000
+
+# agent-browser's own names of what our commands do. The second layer: a command that slipped past our grammar
+# would still be refused by the daemon.
+ALLOWED_ACTIONS = (
+    *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
+    *(
+        "click",
+        "dblclick",
+        "hover",
+        "focus",
+        "check",
+        "uncheck",
+        "fill",
+        "type",
+        "keyboard",
+        "press",
+        "select",
+        "scroll",
+    ),
+    *("wait", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
+    *("screenshot", "pdf", "tab_switch", "stream_disable"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverSettings:
+    """Where the driver is and where it keeps its files."""
+
+    program: Path
+    sockets: Path
+    """Private to the account, and short: a socket's path has at most 107 bytes."""
+    home: Path
+    """Empty. The driver would read a configuration from it."""
+    config: Path
+    """An empty configuration: naming it turns off the ones that the driver would look for."""
+    action_policy: Path
+    devtools_port: int
+    screenshot_format: str
+    screenshot_quality: int
+    account: Account | None
+
+
+def write_driver_files(settings: DriverSettings) -> None:
+    """Writes the constant files that the environment points to."""
+    for path, content in (
+        (settings.config, {}),
+        (settings.action_policy, {"default": "deny", "allow": list(ALLOWED_ACTIONS)}),
+    ):
+        path.write_text(json.dumps(content), encoding="utf-8")
+        path.chmod(0o444)
+
+
+class AgentBrowserDriver:
+    """The agent-browser CLI and its daemons, one daemon a session."""
+
+    def __init__(self, settings: DriverSettings) -> None:
+        self._settings = settings
+        self._env = _environment(settings)
+        self._daemons: dict[str, orphans.ProcessMark] = {}
+
+    async def make_ready(self, name: str, target_id: str) -> bool:
+        """Starts the session's daemon on this page if it does not run. True when it is a new one.
+
+        Raises: SandboxUnavailable.
+        """
+        known = self._daemons.get(name)
+        if known is not None and self._daemon_of(name) == known and orphans.is_alive(known):
+            return False
+        await self.kill(name)
+        self._pin(name, target_id)
+        await self._quieten(name)
+        return True
+
+    async def run(self, name: str, commands: Sequence[Words], *, annotate: bool = False, seconds: float) -> DriverReply:
+        """Runs the commands in order, stopping at the first failure, and returns what the last one said.
+
+        Raises: ExecutionTimedOut, SandboxUnavailable.
+        """
+        reply = await self._invoke(name, commands, annotate=annotate, seconds=seconds)
+        if name in self._daemons and self._daemon_of(name) != self._daemons[name]:
+            # The daemon died and the CLI started another, which opened the control port that every daemon opens.
+            await _reap(self._daemons.pop(name).pid)
+            await self._quieten(name)
+        return reply
+
+    async def kill(self, name: str) -> None:
+        """Ends the daemon at once. SIGTERM would wait for the command that it is busy with."""
+        marks = {mark for mark in (self._daemons.pop(name, None), self._daemon_of(name)) if mark is not None}
+        for mark in marks:
+            orphans.kill_now(mark)
+        with anyio.CancelScope(shield=True):
+            for mark in marks:
+                await _reap(mark.pid)
+        for leftover in self._settings.sockets.glob(f"{name}.*"):
+            leftover.unlink(missing_ok=True)
+
+    def end_leftovers(self) -> int:
+        """Ends daemons of a server that was killed. Returns how many there were."""
+        ended = 0
+        for note in self._settings.sockets.glob("*.pid"):
+            mark = self._daemon_of(note.stem)
+            if mark is not None:
+                orphans.kill_now(mark)
+                ended += 1
+        for leftover in self._settings.sockets.iterdir():
+            leftover.unlink(missing_ok=True)
+        return ended
+
+    async def _quieten(self, name: str) -> None:
+        """Every daemon opens an unauthenticated control server on loopback; close it before anything else happens."""
+        reply = await self._invoke(name, [("stream", "disable")], annotate=False, seconds=_PREPARE_SECONDS)
+        mark = self._daemon_of(name)
+        if not reply.success or mark is None or (self._settings.sockets / f"{name}.stream").exists():
+            await self.kill(name)
+            raise SandboxUnavailable(f"the driver could not be made ready: {reply.error or 'no daemon'}")
+        self._daemons[name] = mark
+
+    async def _invoke(self, name: str, commands: Sequence[Words], *, annotate: bool, seconds: float) -> DriverReply:
+        stdin: JsonValue = [list(words) for words in commands]
+        finished = await spawn.run(
+            spawn.Command(
+                argv=self._argv(name, annotate=annotate),
+                env=self._env,
+                cwd=self._settings.home,
+                stdin=json.dumps(stdin).encode("utf-8"),
+                seconds=seconds,
+                max_output_bytes=_MAX_OUTPUT_BYTES,
+                account=self._settings.account,
+            )
+        )
+        return read_reply(finished)
+
+    def _argv(self, name: str, *, annotate: bool) -> tuple[str, ...]:
+        """Nothing that a client said is ever in here: agent-browser takes global flags from anywhere in its argv."""
+        return (
+            *(str(self._settings.program), "--cdp", str(self._settings.devtools_port), "--json"),
+            *("--session", name, "--pin-tab"),
+            *(("--annotate",) if annotate else ()),
+            *("batch", "--bail", "--omit-command"),
+        )
+
+    def _pin(self, name: str, target_id: str) -> None:
+        """The daemon reads at its start which page is its own."""
+        path = self._settings.sockets / f"{name}.target"
+        content = json.dumps({"targetId": target_id, "url": "about:blank", "pinned": True})
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        if self._settings.account is not None:
+            os.chown(path, self._settings.account.uid, self._settings.account.gid, follow_symlinks=False)
+
+    def _daemon_of(self, name: str) -> orphans.ProcessMark | None:
+        """The live daemon that wrote the session's pid file, if it really is the driver's program."""
+        try:
+            pid = int((self._settings.sockets / f"{name}.pid").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return None
+        return orphans.mark_of(pid) if orphans.runs_program(pid, self._settings.program) else None
+
+
+async def _reap(pid: int) -> None:
+    for _ in range(_REAP_POLLS):
+        if orphans.reap(pid):
+            return
+        await anyio.sleep(0.01)
+
+
+def _environment(settings: DriverSettings) -> dict[str, str]:
+    """Identical for every call: the CLI restarts a daemon whose settings differ, and without its action policy."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(settings.home),
+        "LC_ALL": "C.UTF-8",
+        "NO_COLOR": "1",
+        "AGENT_BROWSER_SOCKET_DIR": str(settings.sockets),
+        "AGENT_BROWSER_CONFIG": str(settings.config),
+        "AGENT_BROWSER_ACTION_POLICY": str(settings.action_policy),
+        "AGENT_BROWSER_PLUGINS": "[]",
+        "AGENT_BROWSER_NO_WEBMCP": "1",
+        "AGENT_BROWSER_SCREENSHOT_DIR": str(settings.home),
+        "AGENT_BROWSER_SCREENSHOT_FORMAT": settings.screenshot_format,
+        "AGENT_BROWSER_SCREENSHOT_QUALITY": str(settings.screenshot_quality),
+        "AGENT_BROWSER_IDLE_TIMEOUT_MS": str(_DAEMON_IDLE_MS),
+        "AGENT_BROWSER_DEFAULT_TIMEOUT": "15000",
+    }

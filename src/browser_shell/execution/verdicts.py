@@ -1,0 +1,39 @@
+"""What the driver said, in this product's words and codes."""
+
+from __future__ import annotations
+
+from browser_shell.core.errors import ErrorCode
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.results import CommandResult
+from browser_shell.execution.driver_reply import DriverReply
+
+# The driver's sentences that mean: the browser is not there. They name ports and addresses, so they are not shown.
+_NO_BROWSER = ("CDP discovery", "Failed to connect", "Connection refused", "WebSocket", "Browser not launched")
+
+
+def succeeded(reply: DriverReply) -> CommandResult:
+    notice = f"NOTE: {reply.warning}" if reply.warning else ""
+    return CommandResult(exit_code=0, data=reply.data, message=notice)
+
+
+def failed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
+    """A command that the browser refused or could not do is a result, not a fault."""
+    code, message = _meaning(plan, reply)
+    return CommandResult(exit_code=code.exit_code, error=code, message=message)
+
+
+def _meaning(plan: BrowserCommand, reply: DriverReply) -> tuple[ErrorCode, str]:
+    if reply.code == "output_too_large":
+        return ErrorCode.OUTPUT_TOO_LARGE, reply.error
+    if reply.code == "unreadable":
+        return ErrorCode.DRIVER_UNAVAILABLE, "the driver gave no readable answer"
+    if reply.code == "tab_gone":
+        return ErrorCode.SESSION_GONE, "the tab closed while the command ran"
+    if any(sign in reply.error for sign in _NO_BROWSER):
+        return ErrorCode.BROWSER_UNAVAILABLE, "the browser went away while the command ran"
+    if plan.name == "wait" and "timed out" in reply.error:
+        return (
+            ErrorCode.TIMEOUT,
+            f"what you waited for did not come within {plan.timeout_seconds} s; the page is untouched",
+        )
+    return ErrorCode.COMMAND_FAILED, reply.error

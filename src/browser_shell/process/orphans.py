@@ -1,0 +1,125 @@
+"""Finds and ends what a killed server left behind, and reaps daemons that were never our direct children."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Makes daemons that fork away become children of this process, so that their end can be collected."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessMark:
+    """A process that cannot be mistaken for a later one with the same number."""
+
+    pid: int
+    start_ticks: int
+
+
+def mark_of(pid: int) -> ProcessMark | None:
+    """The mark of a live process; None when there is none, or only its zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    if fields[0] == "Z":
+        return None
+    return ProcessMark(pid=pid, start_ticks=int(fields[19]))
+
+
+def is_alive(mark: ProcessMark) -> bool:
+    return mark_of(mark.pid) == mark
+
+
+def runs_program(pid: int, program: Path) -> bool:
+    """Whether the process executes this very file, judged by inode."""
+    try:
+        return Path(f"/proc/{pid}/exe").samefile(program)
+    except OSError:
+        return False
+
+
+def kill_now(mark: ProcessMark) -> None:
+    """SIGKILL to exactly the marked process, not to whoever has its number now."""
+    try:
+        handle = os.pidfd_open(mark.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if is_alive(mark):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(handle)
+
+
+def reap(pid: int) -> bool:
+    """Collects an adopted child that has ended. True when nothing is left to collect."""
+    try:
+        found, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return found == pid
+
+
+def save_mark(path: Path, pid: int) -> None:
+    """Notes a service's mark so that the next start can end it if this server is killed."""
+    mark = mark_of(pid)
+    if mark is not None:
+        path.write_text(f"{mark.pid} {mark.start_ticks}\n", encoding="utf-8")
+
+
+def end_marked(path: Path) -> bool:
+    """Ends the process noted in `path`, with its group, and forgets the note. True when something was ended."""
+    try:
+        pid, ticks = path.read_text(encoding="utf-8").split()
+        mark = ProcessMark(pid=int(pid), start_ticks=int(ticks))
+    except (OSError, ValueError):
+        path.unlink(missing_ok=True)
+        return False
+    alive = is_alive(mark)
+    if alive:
+        try:
+            os.killpg(mark.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            kill_now(mark)
+    path.unlink(missing_ok=True)
+    return alive
+
+
+def reap_adopted() -> int:
+    """Collects what a dead program's children left us as their new parent. Returns how many.
+
+    Our own children are waited for by whoever started them; they lead sessions of their own, adopted ones do not.
+    """
+    own_session = os.getsid(0)
+    reaped = 0
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            children = (task / "children").read_text(encoding="ascii").split()
+        except OSError:
+            continue
+        for pid in map(int, children):
+            if _zombie_session(pid) not in (None, pid, own_session):
+                reaped += reap(pid)
+    return reaped
+
+
+def _zombie_session(pid: int) -> int | None:
+    """The session that an ended, uncollected process belonged to; None for any other process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[3]) if fields[0] == "Z" else None

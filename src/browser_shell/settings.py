@@ -1,0 +1,137 @@
+"""The only reader of the environment, and of the policy file that it points to."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.policy.document import PolicyDocument, load_policy
+
+DRIVER_VERSION = "0.41.0"
+# Of the binaries inside the npm package at that version.
+DRIVER_SHA256 = {
+    "x86_64": "399c7e9f06bd29aa933fdf25c0bd958eea06927fc0ce6f536ba6347aabd64628",
+    "aarch64": "e196e9cabe6cb1b01bd5912973628361b9f40a332683a12426abad007f0d3589",
+}
+DEFAULT_POLICY = Path("/etc/agent-browser/browser-shell.policy.json")
+_LARGEST_POLICY_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an operator can set. Every field is checked: a wrong value stops the start and names its variable."""
+
+    host: str
+    """Address of the public port. Loopback: this server has no tokens yet."""
+    port: int
+    devtools_port: int
+    """0 picks a free one."""
+    display_width: int
+    display_height: int
+    timezone: str
+    account: str
+    """Whom Chromium, the display and the driver run as when the server is started as root."""
+    chromium: Path
+    driver: Path
+    policy: PolicyDocument
+    policy_source: str
+    state_directory: Path
+    runtime_directory: Path
+    unsafe_attach_port: int | None = None
+
+
+def read_settings(
+    environ: Mapping[str, str] | None = None, *, policy_path: Path | None = None, port: int | None = None
+) -> Settings:
+    """Raises: ConfigurationInvalid."""
+    env = os.environ if environ is None else environ
+    policy, source = _read_policy(policy_path or _path(env, "BROWSER_SHELL_POLICY"))
+    return Settings(
+        host="127.0.0.1",
+        port=port if port is not None else _number(env, "PUBLIC_PORT", 8080, 0, 65535),
+        devtools_port=_number(env, "BROWSER_REMOTE_DEBUGGING_PORT", 9222, 0, 65535),
+        display_width=_number(env, "DISPLAY_WIDTH", 1280, 320, 7680),
+        display_height=_number(env, "DISPLAY_HEIGHT", 1024, 240, 4320),
+        timezone=env.get("TZ", ""),
+        account=env.get("BROWSER_SHELL_USER") or "browser-shell",
+        chromium=_path(env, "BROWSER_SHELL_CHROMIUM") or Path("/usr/lib/chromium/chromium"),
+        driver=_path(env, "BROWSER_SHELL_DRIVER") or _installed(env) / f"agent-browser-{DRIVER_VERSION}",
+        policy=policy,
+        policy_source=source,
+        state_directory=_path(env, "BROWSER_SHELL_STATE_DIR") or _default_state(env),
+        runtime_directory=_path(env, "BROWSER_SHELL_RUNTIME_DIR") or _default_runtime(),
+    )
+
+
+def read_policy_file(path: Path) -> PolicyDocument:
+    """Raises: ConfigurationInvalid."""
+    return _read_policy(path)[0]
+
+
+def driver_digest() -> str:
+    """The digest that the driver's binary must have on this machine. Raises: ConfigurationInvalid."""
+    machine = platform.machine()
+    if machine not in DRIVER_SHA256:
+        raise ConfigurationInvalid(f"this machine is a {machine}; browser-shell runs on {' and '.join(DRIVER_SHA256)}")
+    return DRIVER_SHA256[machine]
+
+
+def _read_policy(path: Path | None) -> tuple[PolicyDocument, str]:
+    if path is None:
+        if not DEFAULT_POLICY.exists():
+            return PolicyDocument(), "safe defaults (no policy file)"
+        path = DEFAULT_POLICY
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_POLICY_BYTES + 1)
+        text = content.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as cause:
+        raise ConfigurationInvalid(f"policy file {path}: cannot be read: {cause}") from cause
+    if len(content) > _LARGEST_POLICY_BYTES:
+        raise ConfigurationInvalid(f"policy file {path}: larger than {_LARGEST_POLICY_BYTES} bytes")
+    return load_policy(text, source=str(path)), str(path)
+
+
+def _number(env: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise ConfigurationInvalid(f"{name}: must be a whole number from {least} to {most}, not {text[:40]!r}")
+    return int(text)
+
+
+def _path(env: Mapping[str, str], name: str) -> Path | None:
+    text = env.get(name, "")
+    if not text:
+        return None
+    if not Path(text).is_absolute():
+        raise ConfigurationInvalid(f"{name}: must be an absolute path, not {text[:80]!r}")
+    return Path(text)
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("HOME") or "/nonexistent")
+
+
+def _installed(env: Mapping[str, str]) -> Path:
+    """Where scripts/install puts programs: readable for the account that Chromium runs as."""
+    return Path("/usr/local/lib/browser-shell") if os.geteuid() == 0 else _home(env) / ".local/lib/browser-shell"
+
+
+def _default_state(env: Mapping[str, str]) -> Path:
+    return Path("/var/lib/browser-shell") if os.geteuid() == 0 else _home(env) / ".local/state/browser-shell"
+
+
+def _default_runtime() -> Path:
+    """Short: socket paths lie below it."""
+    return (
+        Path("/run/browser-shell")
+        if os.geteuid() == 0
+        else Path(tempfile.gettempdir()) / f"browser-shell-{os.geteuid()}"
+    )

@@ -1,0 +1,37 @@
+"""The way an agent works: open, look, fill, click, wait, picture, close."""
+
+from __future__ import annotations
+
+import re
+
+from support.pages import Site
+from support.server import Session
+
+LOGIN = """<title>Sign in</title>
+<form onsubmit="event.preventDefault(); setTimeout(() => {
+  document.querySelector('#out').textContent = 'Welcome ' + user.value }, 150)">
+<label>Name <input id=user></label><label>Password <input id=pass type=password></label>
+<button>Sign in</button></form><p id=out></p>"""
+
+
+def ref_of(snapshot: str, role: str, name: str) -> str:
+    """The @ref of an element in a snapshot."""
+    found = re.search(rf'{role} "{re.escape(name)}".*?ref=(e\d+)', snapshot)
+    assert found, f"no {role} {name!r} in:\n{snapshot}"
+    return f"@{found[1]}"
+
+
+def test_an_agent_signs_in(browser: Session, site: Site) -> None:
+    opened = browser.ok("open", site.add("/login", LOGIN))
+    assert opened["title"] == "Sign in"
+
+    snapshot = browser.ok("snapshot", "-i")["snapshot"]
+    browser.ok("fill", ref_of(snapshot, "textbox", "Name"), "Ada")
+    browser.ok("fill", ref_of(snapshot, "textbox", "Password"), "hunter2")
+    browser.ok("click", ref_of(snapshot, "button", "Sign in"))
+    browser.ok("wait", "--text", "Welcome Ada")
+    picture = browser.run("screenshot")
+
+    assert picture.attachments[0][0] == "image/jpeg"
+    assert picture.attachments[0][1].startswith(b"\xff\xd8\xff")
+    assert browser.ok("close") == {"closed": True}
