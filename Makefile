@@ -1,0 +1,34 @@
+# Two commands matter: `make up` and `make test`. Both work from a clean clone on a fresh Debian or Ubuntu machine.
+.PHONY: help install install-dev up test check bench conformance lock clean
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
+
+install: ## install what the server needs; start nothing
+	@scripts/install
+
+install-dev:
+	@scripts/install --dev
+
+up: install ## install what is missing, start the server, print how to connect; Ctrl-C stops it
+	@exec $(BIN)/browser-shell serve
+
+test: install-dev ## install what the tests need and run all of them, real Chromium included
+	@scripts/test
+
+check: install-dev ## ruff, mypy --strict, import-linter
+	@scripts/check
+
+bench: install-dev ## measure this server beside the bare CLI, agent-browser's own MCP server and raw CDP
+	@$(BIN)/python -m bench
+
+conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
+	@scripts/conformance
+
+lock: ## write the hashed requirement files anew
+	@scripts/lock
+
+clean: ## remove what was made inside this folder
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
