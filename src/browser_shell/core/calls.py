@@ -16,6 +16,8 @@ class Principal:
     """Who calls. Sessions, limits and records belong to a subject."""
 
     subject: str
+    expires_at: float | None = None
+    """Wall time at which the token of this caller expires; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

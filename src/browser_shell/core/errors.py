@@ -42,6 +42,7 @@ class ErrorCode(Enum):
     DIALOG_OPEN = _Code(1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
     OUTPUT_TOO_LARGE = _Code(1, 1003, "Ask for less: a selector, or no --full.")
     SESSION_LIMIT = _Code(75, 1004, "Close a session that is no longer needed, or try later.")
+    HUMAN_IN_CONTROL = _Code(75, 1010, "A person has the mouse. Wait as long as the message says, then go on.")
     AUDIT_UNAVAILABLE = _Code(75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
     SESSION_GONE = _Code(1, 1009, "The session's page is gone. Begin again with open.")
     BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
@@ -99,6 +100,12 @@ class TryLater(CallRefused):
     def __init__(self, public_message: str, *, rule_id: str = "", retry_after_seconds: float | None = None) -> None:
         super().__init__(public_message, rule_id=rule_id)
         self.retry_after_seconds = retry_after_seconds
+
+
+class HumanInControl(TryLater):
+    """A person has taken the browser over."""
+
+    code = ErrorCode.HUMAN_IN_CONTROL
 
 
 class HookFailed(CallRefused):

@@ -8,6 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from browser_shell.core.access import Activity, TicketGrant
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.decisions import Decision
 from browser_shell.core.json_values import JsonObject, JsonValue
@@ -189,3 +190,23 @@ class BrowserSessions(Protocol):
         """Raises: TryLater."""
 
     async def close(self, subject: str, session_id: str) -> bool: ...
+
+
+class TicketOffice(Protocol):
+    """Tickets open a viewer's socket, once."""
+
+    def spend(self, ticket: str) -> TicketGrant | None:
+        """What the ticket was worth; None for one that is unknown, expired or already spent."""
+
+
+class HumanControl(Protocol):
+    """Whether a person has the mouse."""
+
+    def seconds_left(self) -> float:
+        """How long agents should wait; 0 when no person is in control."""
+
+
+class ActivityFeed(Protocol):
+    """What happened lately, for people who watch."""
+
+    def add(self, activity: Activity) -> None: ...
