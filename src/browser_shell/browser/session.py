@@ -11,7 +11,7 @@ import anyio
 
 from browser_shell.browser.devtools import DevTools, DevToolsRefused
 from browser_shell.browser.supervisor import BrowserSupervisor
-from browser_shell.browser.tabs import ContextTabs, TabTracker
+from browser_shell.browser.tabs import ContextTabs, OpenTab, TabTracker
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone
 from browser_shell.core.pages import Dialog, Tab
 from browser_shell.core.ports import DriverProcesses
@@ -100,7 +100,12 @@ class Session:
             self.active = str(made["targetId"])
         if len(tabs) > 1:
             # A tab behind another one draws nothing: clicks there take 5 s and screenshots fail.
-            await devtools.call("Target.activateTarget", {"targetId": self.active})
+            try:
+                await devtools.call("Target.activateTarget", {"targetId": self.active})
+            except DevToolsRefused:
+                # It is closing itself at this moment, and the browser's word of it is on its way.
+                tabs.pop(self.active, None)
+                notices += await self._choose_tab(devtools)
         return notices
 
     def _context(self) -> ContextTabs:
@@ -119,12 +124,20 @@ class Session:
         return tab.target_id if tab is not None else None
 
     def dialog(self) -> Dialog | None:
-        """The dialog that blocks the active tab."""
-        tab = self._context().tabs.get(self.active)
-        return tab.dialog if tab is not None else None
+        """The dialog that has to be answered first."""
+        asking = self._asking()
+        return asking.dialog if asking is not None else None
+
+    def _asking(self) -> OpenTab | None:
+        """The tab that shows a dialog: the active one before any other. Pages that opened each other all stand still
+        while one of them asks, so a dialog of another tab blocks the active one too.
+        """
+        tabs = self._context().tabs
+        ordered = sorted(tabs.values(), key=lambda tab: tab.target_id != self.active)
+        return next((tab for tab in ordered if tab.dialog is not None), None)
 
     async def dialog_opening(self) -> Dialog:
-        """Waits until a dialog blocks the active tab."""
+        """Waits until a dialog blocks the session."""
         while True:
             opened = self._context().dialog_opened
             dialog = self.dialog()
@@ -138,23 +151,22 @@ class Session:
         Raises: BrowserUnavailable, DevToolsRefused.
         """
         connection = await self.supervisor.connection()
-        tab = self._context().tabs[self.active]
-        params: dict[str, bool | str] = {"accept": accept}
-        if text is not None:
-            params["promptText"] = text
-        await connection.devtools.call("Page.handleJavaScriptDialog", {**params}, session=tab.attachment)
+        tab = self._asking()
+        if tab is None:
+            return
+        await connection.devtools.call(
+            "Page.handleJavaScriptDialog",
+            {"accept": accept, "promptText": tab.default_answer if text is None else text},
+            session=tab.attachment,
+        )
         tab.dialog = None
 
     async def close_tab(self, target_id: str) -> None:
-        """Raises: BrowserUnavailable."""
+        """Returns when the tab is gone, or stays although it was asked to go. Raises: BrowserUnavailable."""
         connection = await self.supervisor.connection()
-        gone = self._context().tabs.get(target_id)
-        try:
+        with suppress(DevToolsRefused), anyio.move_on_after(_CLOSE_SECONDS):  # Refused: it was gone already.
             await connection.devtools.call("Target.closeTarget", {"targetId": target_id}, seconds=_CLOSE_SECONDS)
-        except DevToolsRefused:
-            return
-        if gone is not None:
-            self._context().tabs.pop(target_id, None)
+            await self._context().closed(target_id)
 
     async def abandon_page(self) -> None:
         """After a timeout: the page and the daemon may both be stuck. Cookies stay, the page does not."""

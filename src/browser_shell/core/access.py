@@ -24,6 +24,18 @@ class TicketGrant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionWindow:
+    """An open session as people who watch are told of it. Title and host are the page's words."""
+
+    session_id: str
+    host: str
+    title: str
+    last_used: float
+    """Monotonic moment of its last call."""
+    in_front: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
     """One line of the list beside the picture. It never holds what was typed, nor more of a URL than its host."""
 

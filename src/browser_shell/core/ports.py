@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from browser_shell.core.access import Activity, TicketGrant
+from browser_shell.core.access import Activity, SessionWindow, TicketGrant
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.decisions import Decision
 from browser_shell.core.json_values import JsonObject, JsonValue
@@ -204,6 +204,18 @@ class HumanControl(Protocol):
 
     def seconds_left(self) -> float:
         """How long agents should wait; 0 when no person is in control."""
+
+
+class SessionWindows(Protocol):
+    """The windows on the display, for people who watch."""
+
+    def count(self) -> int:
+        """Open sessions of everybody."""
+
+    def windows(self, subject: str) -> Sequence[SessionWindow]: ...
+
+    def bring_to_front(self, subject: str, session_id: str) -> None:
+        """Asks for it and does not wait. Nothing happens when there is no such session."""
 
 
 class ActivityFeed(Protocol):

@@ -38,6 +38,8 @@ _DIALOG_GRACE_SECONDS = 0.5
 """What a command still gets to finish after it opened a dialog."""
 _HIDDEN_POLL_SECONDS = 0.15
 _HISTORY = frozenset({"back", "forward", "reload"})
+_OUTLAST_A_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
+"""What the driver goes on with after the answer. Everything else ends then, and keeps the refs that it knows."""
 _BY_DEVTOOLS = frozenset({"tab", "dialog"})
 _FILE_TYPES = {"jpeg": ("jpg", "image/jpeg"), "png": ("png", "image/png")}
 
@@ -161,6 +163,8 @@ class BrowserSandbox:
         if faults:
             raise faults[0]
         if not replies:
+            if plan.name in _OUTLAST_A_DIALOG:
+                self.driver.replace_later(session.name)
             raise _blocked_by(opened[-1])
         return replies[0]
 

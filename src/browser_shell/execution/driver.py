@@ -108,6 +108,13 @@ class AgentBrowserDriver:
             await self._quieten(name)
         return reply
 
+    def replace_later(self, name: str) -> None:
+        """The session's daemon is busy with a command that nobody waits for; the next command gets another one.
+
+        Not killed at once: a dialog that is open would be answered with no.
+        """
+        self._daemons.pop(name, None)
+
     async def kill(self, name: str) -> None:
         """Ends the daemon at once. SIGTERM would wait for the command that it is busy with."""
         marks = {mark for mark in (self._daemons.pop(name, None), self._daemon_of(name)) if mark is not None}
