@@ -22,6 +22,8 @@ class OpenTab:
     attachment: str | None = None
     """The flat DevTools session that watches this page."""
     dialog: Dialog | None = None
+    default_answer: str = ""
+    """What a prompt would return if it were simply accepted."""
 
     def shown(self, *, active: bool) -> Tab:
         return Tab(tab_id=self.tab_id, url=self.url, title=self.title, active=active)
@@ -35,12 +37,19 @@ class ContextTabs:
     opened: int = 0
     dialog_opened: anyio.Event = field(default_factory=anyio.Event)
     """Set, and replaced, whenever a dialog opens in one of the tabs."""
+    tab_closed: anyio.Event = field(default_factory=anyio.Event)
+    """Set, and replaced, whenever one of the tabs is gone."""
 
     def add(self, target_id: str, url: str, title: str) -> OpenTab:
         self.opened += 1
         tab = OpenTab(tab_id=f"t{self.opened}", target_id=target_id, url=url, title=title)
         self.tabs[target_id] = tab
         return tab
+
+    async def closed(self, target_id: str) -> None:
+        """Waits until the browser has said that this tab is gone."""
+        while target_id in self.tabs:
+            await self.tab_closed.wait()
 
     def named(self, tab_id: str) -> OpenTab | None:
         return next((tab for tab in self.tabs.values() if tab.tab_id == tab_id), None)
@@ -114,8 +123,12 @@ class TabTracker:
         target_id = str(params.get("targetId"))
         for context in self._contexts.values():
             tab = context.tabs.pop(target_id, None)
-            if tab is not None and tab.attachment is not None:
+            if tab is None:
+                continue
+            if tab.attachment is not None:
                 self._by_attachment.pop(tab.attachment, None)
+            context.tab_closed.set()
+            context.tab_closed = anyio.Event()
 
     def _note_attachment(self, devtools: DevTools, params: JsonObject) -> None:
         tab = self._note_target(params)
@@ -127,6 +140,8 @@ class TabTracker:
         # process with its opener would stop both.
         devtools.post("Runtime.runIfWaitingForDebugger", session=tab.attachment)
         devtools.post("Page.enable", session=tab.attachment)
+        # One window has the display's focus; without this, pages in the others would see no focus and blur events.
+        devtools.post("Emulation.setFocusEmulationEnabled", {"enabled": True}, session=tab.attachment)
         # Nothing may be uploaded, and a native file dialog that nobody can answer would block the page.
         devtools.post("Page.setInterceptFileChooserDialog", {"enabled": True}, session=tab.attachment)
 
@@ -135,6 +150,7 @@ class TabTracker:
         if tab is None:
             return
         tab.dialog = Dialog(kind=str(event.params.get("type")), message=str(event.params.get("message", "")))
+        tab.default_answer = str(event.params.get("defaultPrompt", ""))
         for context in self._contexts.values():
             if tab.target_id in context.tabs:
                 context.dialog_opened.set()
