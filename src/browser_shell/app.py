@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import signal
 import socket
@@ -16,27 +15,20 @@ import anyio
 import structlog
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.browser.chromium import ChromiumSettings
-from browser_shell.browser.display import WINDOW_MANAGER, XVNC, DisplaySettings
-from browser_shell.browser.layout import RuntimeLayout, claimed_layout, end_leftover_services
-from browser_shell.browser.sessions import SessionLimits, Sessions
+from browser_shell.browser.layout import claimed_layout
+from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.supervisor import BrowserSupervisor
-from browser_shell.browser.tabs import TabTracker
+from browser_shell.browser_parts import build_browser, check_programs
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.egress.resolver import SystemResolver
-from browser_shell.execution.browser_sandbox import ArtifactLimits, BrowserSandbox
-from browser_shell.execution.driver import AgentBrowserDriver, DriverSettings, write_driver_files
 from browser_shell.hooks.plugins import installed_hooks
 from browser_shell.hooks.standard import standard_chain
 from browser_shell.http.gateway import gateway, serve_http
 from browser_shell.http.mcp_endpoint import McpEndpoint, loopback_hosts, loopback_origins
 from browser_shell.http.stdio import run_stdio
 from browser_shell.pipeline import Pipeline
-from browser_shell.policy.rules import UrlPolicy
-from browser_shell.process.account import Account, account_to_drop_to
+from browser_shell.process.account import account_to_drop_to
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
-from browser_shell.process.spawn import SETPRIV
-from browser_shell.settings import Settings, driver_digest
+from browser_shell.settings import Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 
@@ -135,116 +127,29 @@ async def _browser_running(parts: _Parts) -> AsyncIterator[None]:
 async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
     with ExitStack() as held:
         account = account_to_drop_to(settings.account)
-        _check_programs(settings)
+        check_programs(settings)
         port = settings.unsafe_attach_port or settings.devtools_port or _free_port()
         layout = held.enter_context(claimed_layout(settings.runtime_directory, port, account))
         clock = SystemClock()
         audit = held.enter_context(JsonLinesAudit(path=_audit_path(settings, port), clock=clock))
-        yield _build(replace(settings, devtools_port=port), layout, account, clock, audit)
-
-
-def _build(
-    settings: Settings, layout: RuntimeLayout, account: Account | None, clock: SystemClock, audit: JsonLinesAudit
-) -> _Parts:
-    policy = settings.policy
-    driver = _driver(settings, layout, account)
-    tabs = TabTracker()
-    supervisor = _supervisor(settings, layout, account, tabs)
-    for name in end_leftover_services(layout):
-        log.warning("leftover_ended", process=name)
-    ended = driver.end_leftovers()
-    if ended:
-        log.warning("leftover_ended", process="agent-browser", count=ended)
-    sessions = Sessions(
-        supervisor=supervisor,
-        tabs=tabs,
-        driver=driver,
-        clock=clock,
-        limits=SessionLimits(max_sessions=policy.sessions.max, idle_seconds=policy.sessions.idle_seconds),
-        directory=layout.artifacts,
-        account=account,
-    )
-    rules = UrlPolicy(policy)
-    pipeline = Pipeline(
-        registry=ToolRegistry([BrowserShellTool(allowed=rules.commands)]),
-        hooks=standard_chain(max_output_characters=policy.output.max_characters, plugins=installed_hooks()),
-        policy=rules,
-        resolver=SystemResolver(),
-        audit=audit,
-        sandbox=BrowserSandbox(
-            sessions=sessions,
-            driver=driver,
-            clock=clock,
-            limits=ArtifactLimits(
-                screenshot_format=policy.output.screenshot_format,
-                max_image_bytes=policy.output.max_image_bytes,
-                max_pdf_bytes=policy.output.max_pdf_bytes,
+        browser = build_browser(
+            replace(settings, devtools_port=port), layout=layout, account=account, clock=clock, audit=audit, held=held
+        )
+        yield _Parts(
+            supervisor=browser.supervisor,
+            sessions=browser.sessions,
+            pipeline=Pipeline(
+                registry=ToolRegistry([BrowserShellTool(allowed=browser.rules.commands)]),
+                hooks=standard_chain(
+                    max_output_characters=settings.policy.output.max_characters, plugins=installed_hooks()
+                ),
+                policy=browser.rules,
+                resolver=browser.resolver,
+                audit=audit,
+                sandbox=browser.sandbox,
+                clock=clock,
             ),
-        ),
-        clock=clock,
-    )
-    return _Parts(supervisor=supervisor, sessions=sessions, pipeline=pipeline)
-
-
-def _driver(settings: Settings, layout: RuntimeLayout, account: Account | None) -> AgentBrowserDriver:
-    driver_settings = DriverSettings(
-        program=settings.driver,
-        sockets=layout.sockets,
-        home=layout.driver_home,
-        config=layout.config / "agent-browser.json",
-        action_policy=layout.config / "action-policy.json",
-        devtools_port=settings.devtools_port,
-        screenshot_format=settings.policy.output.screenshot_format,
-        screenshot_quality=settings.policy.output.screenshot_quality,
-        account=account,
-    )
-    write_driver_files(driver_settings)
-    return AgentBrowserDriver(driver_settings)
-
-
-def _supervisor(
-    settings: Settings, layout: RuntimeLayout, account: Account | None, tabs: TabTracker
-) -> BrowserSupervisor:
-    display = DisplaySettings(
-        directory=layout.display,
-        marks=layout.marks,
-        logs=layout.logs,
-        width=settings.display_width,
-        height=settings.display_height,
-        account=account,
-    )
-    chromium = ChromiumSettings(
-        program=settings.chromium,
-        profile=layout.profile,
-        home=layout.chromium_home,
-        marks=layout.marks,
-        logs=layout.logs,
-        port=settings.devtools_port,
-        width=settings.display_width,
-        height=settings.display_height,
-        resolver_rules=_resolver_rules(settings),
-        timezone=settings.timezone,
-        account=account,
-    )
-    return BrowserSupervisor(
-        display=display, chromium=chromium, tabs=tabs, unsafe_attach_port=settings.unsafe_attach_port
-    )
-
-
-def _resolver_rules(settings: Settings) -> str:
-    """`unsafe_resolve` in Chromium's words. Hosts and addresses were checked when the policy was read."""
-    return ",".join(f"MAP {host} {endpoint}" for host, endpoint in sorted(settings.policy.open.unsafe_resolve.items()))
-
-
-def _check_programs(settings: Settings) -> None:
-    needed = [Path(SETPRIV), settings.driver]
-    if settings.unsafe_attach_port is None:
-        needed += [settings.chromium, XVNC, WINDOW_MANAGER]
-    missing = [str(program) for program in needed if not program.is_file()]
-    if missing:
-        raise ConfigurationInvalid(f"not installed: {', '.join(missing)}. Run: make install")
-    if hashlib.sha256(settings.driver.read_bytes()).hexdigest() != driver_digest():
-        raise ConfigurationInvalid(f"{settings.driver}: not the pinned agent-browser (wrong digest). Run: make install")
+        )
 
 
 def _audit_path(settings: Settings, port: int) -> Path:

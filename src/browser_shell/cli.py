@@ -94,12 +94,17 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="drive a Chromium that somebody else started, by its DevTools port; its flags are then not ours",
     )
+    parser.add_argument(
+        "--unsafe-no-jail",
+        action="store_true",
+        help="run Chromium on this machine's own network; its pages may then reach what the policy forbids",
+    )
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     policy_path = arguments.policy.resolve() if arguments.policy else None
     settings = read_settings(policy_path=policy_path, port=getattr(arguments, "port", None))
-    return replace(settings, unsafe_attach_port=arguments.unsafe_attach)
+    return replace(settings, unsafe_attach_port=arguments.unsafe_attach, unsafe_no_jail=arguments.unsafe_no_jail)
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -122,6 +127,8 @@ def _report_unsafe(settings: Settings) -> None:
     lines = list(settings.policy.unsafe_settings())
     if settings.unsafe_attach_port is not None:
         lines.append(f"--unsafe-attach {settings.unsafe_attach_port}: the browser was started by somebody else")
+    if settings.unsafe_no_jail:
+        lines.append("--unsafe-no-jail: Chromium is on this machine's network; only its proxy settings hold it back")
     for line in lines:
         print(f"UNSAFE: {line}", file=sys.stderr)
 
@@ -150,3 +157,7 @@ def _log_to_stderr() -> None:
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+if __name__ == "__main__":
+    main()

@@ -43,6 +43,7 @@ class Settings:
     state_directory: Path
     runtime_directory: Path
     unsafe_attach_port: int | None = None
+    unsafe_no_jail: bool = False
 
 
 def read_settings(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Mapping
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import Process, SocketStream
 
 from browser_shell.browser.devtools import DevTools
 from browser_shell.core.errors import BrowserUnavailable
@@ -20,6 +22,9 @@ from browser_shell.process.account import Account
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 _ANSWER_BYTES = 65536
+
+NO_BYPASS = "<-loopback>"
+"""Without it Chromium dials loopback and link-local addresses itself."""
 
 # Never here: --no-sandbox, --disable-web-security, --remote-allow-origins.
 _CONSTANT_FLAGS = (
@@ -38,6 +43,8 @@ _CONSTANT_FLAGS = (
     "--disable-sync",
     "--disable-domain-reliability",
     "--allow-browser-signin=false",
+    "--gaia-url=http://127.0.0.1:1",
+    "--component-updater=url-source=http://127.0.0.1:1/",
     "--no-pings",
     "--dns-prefetch-disable",
     "--disable-quic",
@@ -69,42 +76,51 @@ class ChromiumSettings:
     """Of the DevTools, on 127.0.0.1."""
     width: int
     height: int
-    resolver_rules: str
-    """Chromium's own form of `unsafe_resolve`; empty for none."""
+    proxy_port: int
+    """Of the egress proxy, on every 127.x.y.z that the browser can see."""
     timezone: str
     account: Account | None
 
 
 def chromium_argv(settings: ChromiumSettings) -> tuple[str, ...]:
     """The whole command line."""
-    rules = (f"--host-resolver-rules={settings.resolver_rules}",) if settings.resolver_rules else ()
     return (
         str(settings.program),
         f"--user-data-dir={settings.profile}",
         f"--remote-debugging-port={settings.port}",
         f"--window-size={settings.width},{settings.height}",
+        # Sessions have proxies of their own; whatever is left is the browser's own business and goes nowhere.
+        f"--proxy-server=http://127.0.0.1:{settings.proxy_port}",
+        f"--proxy-bypass-list={NO_BYPASS}",
         *_CONSTANT_FLAGS,
-        *rules,
     )
 
 
-@asynccontextmanager
-async def running_chromium(settings: ChromiumSettings, display_env: Mapping[str, str]) -> AsyncIterator[Process]:
-    """Starts Chromium on a fresh profile and stops it at the end of the block."""
-    shutil.rmtree(settings.profile, ignore_errors=True)
-    env = {
+def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> dict[str, str]:
+    """All of it: nothing is inherited, so no secret of the server gets in."""
+    return {
         **display_env,
         "HOME": str(settings.home),
         "LANG": "C.UTF-8",
         "PATH": "/usr/bin:/bin",
         **({"TZ": settings.timezone} if settings.timezone else {}),
     }
+
+
+def remove_profile(settings: ChromiumSettings) -> None:
+    """Each browser starts on a fresh one, so that no lock of a killed browser is in its way."""
+    shutil.rmtree(settings.profile, ignore_errors=True)
+
+
+@asynccontextmanager
+async def unjailed_chromium(settings: ChromiumSettings, display_env: Mapping[str, str]) -> AsyncIterator[Process]:
+    """For --unsafe-no-jail: Chromium on this machine's own network, ended with the block."""
     with (settings.logs / "chromium.log").open("wb") as log:
         process = await spawn.start(
             spawn.Service(
                 name="Chromium",
                 argv=chromium_argv(settings),
-                env=env,
+                env=chromium_env(settings, display_env),
                 cwd=settings.home,
                 account=settings.account,
                 output=log,
@@ -118,7 +134,10 @@ async def running_chromium(settings: ChromiumSettings, display_env: Mapping[str,
         (settings.marks / "chromium").unlink(missing_ok=True)
 
 
-async def devtools_url(port: int, *, process: Process | None = None) -> str:
+Connect = Callable[[], Awaitable[socket.socket]]
+
+
+async def devtools_url(port: int, connect: Connect, *, process: Process | None = None) -> str:
     """Waits until a browser answers on its DevTools port, and returns the address of its socket.
 
     Raises: BrowserUnavailable when `process` ends first or no answer comes in time.
@@ -130,12 +149,24 @@ async def devtools_url(port: int, *, process: Process | None = None) -> str:
                     raise BrowserUnavailable(
                         f"Chromium ended at its start (exit {process.returncode}); see chromium.log"
                     )
-                found = await _ask_version(port)
+                found = await _ask_version(port, connect)
                 if found:
                     return found
                 await anyio.sleep(_POLL_SECONDS)
     except TimeoutError as late:
-        raise BrowserUnavailable(f"no browser answers on 127.0.0.1:{port}") from late
+        raise BrowserUnavailable(f"no browser answers on 127.0.0.1:{port}; see chromium.log") from late
+
+
+async def connect_directly(port: int) -> socket.socket:
+    """A connection to a DevTools port of this machine. Raises: BrowserUnavailable."""
+    link = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    link.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(link, ("127.0.0.1", port))
+    except OSError as cause:
+        link.close()
+        raise BrowserUnavailable(f"no browser answers on 127.0.0.1:{port}") from cause
+    return link
 
 
 async def is_process(devtools: DevTools, pid: int) -> bool:
@@ -145,20 +176,19 @@ async def is_process(devtools: DevTools, pid: int) -> bool:
     return isinstance(listed, list) and any(isinstance(one, dict) and one.get("id") == pid for one in listed)
 
 
-async def _ask_version(port: int) -> str:
+async def _ask_version(port: int, connect: Connect) -> str:
     """One plain HTTP request; empty when the port does not answer like a browser."""
     request = f"GET /json/version HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
     received = b""
     try:
         with anyio.move_on_after(2):
-            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            async with await SocketStream.from_socket(await connect()) as stream:
                 await stream.send(request.encode("ascii"))
                 while len(received) < _ANSWER_BYTES:
                     received += await stream.receive()
-                    body = received.partition(b"\r\n\r\n")[2]
-                    if body.rstrip().endswith(b"}"):
+                    if received.partition(b"\r\n\r\n")[2].rstrip().endswith(b"}"):
                         break
-    except (OSError, anyio.EndOfStream, anyio.BrokenResourceError):
+    except (OSError, BrowserUnavailable, anyio.EndOfStream, anyio.BrokenResourceError):
         pass
     try:
         answer = json.loads(received.partition(b"\r\n\r\n")[2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -43,9 +44,9 @@ class _Pending:
 class DevTools:
     """One connection. It is dead once `closed` is set; nothing here reconnects."""
 
-    def __init__(self, socket: ClientConnection, tasks: TaskGroup, on_event: Callable[[DevToolsEvent], None]) -> None:
+    def __init__(self, link: ClientConnection, tasks: TaskGroup, on_event: Callable[[DevToolsEvent], None]) -> None:
         self.closed = anyio.Event()
-        self._socket = socket
+        self._link = link
         self._tasks = tasks
         self._on_event = on_event
         self._numbers = itertools.count(1)
@@ -90,14 +91,14 @@ class DevTools:
         if session is not None:
             message["sessionId"] = session
         try:
-            await self._socket.send(json.dumps(message))
+            await self._link.send(json.dumps(message))
         except ConnectionClosed as ended:
             raise BrowserUnavailable("the connection to the browser has ended") from ended
 
     async def read(self) -> None:
         """Delivers replies and events until the connection ends."""
         try:
-            async for text in self._socket:
+            async for text in self._link:
                 self._deliver(json.loads(text))
         except ConnectionClosed:
             pass
@@ -132,22 +133,27 @@ def _result_of(method: str, reply: JsonObject | None) -> JsonObject:
 
 
 @asynccontextmanager
-async def connect_devtools(url: str, on_event: Callable[[DevToolsEvent], None]) -> AsyncIterator[DevTools]:
-    """Connects to a browser's DevTools address and reads from it while the block runs.
+async def connect_devtools(
+    url: str, on_event: Callable[[DevToolsEvent], None], *, through: socket.socket | None = None
+) -> AsyncIterator[DevTools]:
+    """Connects to a browser's DevTools address, over a given connection if there is one, and reads from it while the
+    block runs.
 
     Raises: BrowserUnavailable.
     """
     try:
         # Names no Origin: Chromium then needs no --remote-allow-origins. No proxy: the address is on loopback.
-        socket = await connect(url, max_size=_MAX_MESSAGE_BYTES, compression=None, ping_interval=None, proxy=None)
+        link = await connect(
+            url, max_size=_MAX_MESSAGE_BYTES, compression=None, ping_interval=None, proxy=None, sock=through
+        )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as cause:
         raise BrowserUnavailable("the browser does not accept a DevTools connection") from cause
     async with anyio.create_task_group() as tasks:
-        devtools = DevTools(socket, tasks, on_event)
+        devtools = DevTools(link, tasks, on_event)
         tasks.start_soon(devtools.read)
         try:
             yield devtools
         finally:
             with anyio.move_on_after(1, shield=True):
-                await socket.close()
+                await link.close()
             tasks.cancel_scope.cancel()

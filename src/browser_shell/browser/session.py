@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 
+from browser_shell.browser.chromium import NO_BYPASS
 from browser_shell.browser.devtools import DevTools, DevToolsRefused
 from browser_shell.browser.supervisor import BrowserSupervisor
 from browser_shell.browser.tabs import ContextTabs, OpenTab, TabTracker
@@ -43,6 +44,9 @@ class Session:
     tracker: TabTracker
     driver: DriverProcesses
     directory: Path
+    proxy_address: str
+    """Where only this session dials the egress proxy, so that each connection has an owner."""
+    proxy_port: int
     last_used: float
     why_ended: str = ""
     """Why the session of this id before this one ended without being closed; told once."""
@@ -53,6 +57,8 @@ class Session:
     generation: int = 0
     active: str = ""
     """Target of the tab that commands act on."""
+    denials_told: float = 0.0
+    """Refused connections before this moment have been told to the agent."""
     bound: str = ""
     """Target that the driver's daemon acts on; brought in line with `active` before each command."""
 
@@ -79,7 +85,14 @@ class Session:
 
     async def _make_context(self, devtools: DevTools) -> None:
         # Dies with our connection: a killed server leaves no context behind.
-        made = await devtools.call("Target.createBrowserContext", {"disposeOnDetach": True})
+        made = await devtools.call(
+            "Target.createBrowserContext",
+            {
+                "disposeOnDetach": True,
+                "proxyServer": f"http://{self.proxy_address}:{self.proxy_port}",
+                "proxyBypassList": NO_BYPASS,
+            },
+        )
         self.context_id = str(made["browserContextId"])
         await devtools.call("Browser.setDownloadBehavior", {"behavior": "deny", "browserContextId": self.context_id})
 

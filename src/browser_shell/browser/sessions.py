@@ -11,9 +11,11 @@ from pathlib import Path
 import anyio
 import structlog
 
+from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session, SessionKey
 from browser_shell.browser.supervisor import BrowserSupervisor
 from browser_shell.browser.tabs import TabTracker
+from browser_shell.core.egress import Requester
 from browser_shell.core.errors import TryLater
 from browser_shell.core.ports import Clock, DriverProcesses
 from browser_shell.process.account import Account, make_private_directory
@@ -44,6 +46,7 @@ class Sessions:
         clock: Clock,
         limits: SessionLimits,
         directory: Path,
+        proxy_addresses: ProxyAddresses,
         account: Account | None,
     ) -> None:
         self._supervisor = supervisor
@@ -53,6 +56,7 @@ class Sessions:
         self._limits = limits
         self._directory = directory
         self._account = account
+        self._proxy_addresses = proxy_addresses
         self._open: dict[SessionKey, Session] = {}
         self._ended: dict[SessionKey, str] = {}
 
@@ -123,6 +127,8 @@ class Sessions:
             driver=self._driver,
             last_used=self._clock.monotonic(),
             directory=make_private_directory(self._directory / name, owner=self._account),
+            proxy_address=self._proxy_addresses.take(Requester(subject=key.subject, session_id=key.session_id)),
+            proxy_port=self._proxy_addresses.port,
             why_ended=self._ended.pop(key, ""),
         )
         self._open[key] = session
@@ -139,6 +145,7 @@ class Sessions:
             return
         session.ended = True
         self._open.pop(session.key, None)
+        self._proxy_addresses.release(session.proxy_address)
         with anyio.CancelScope(shield=True):
             await session.dispose()
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(session.directory, ignore_errors=True))

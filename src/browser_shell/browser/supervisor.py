@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 import structlog
+from anyio.abc import SocketListener
 
-from browser_shell.browser.chromium import ChromiumSettings, devtools_url, is_process, running_chromium
+from browser_shell.browser.chromium import (
+    ChromiumSettings,
+    Connect,
+    chromium_argv,
+    chromium_env,
+    connect_directly,
+    devtools_url,
+    is_process,
+    remove_profile,
+    unjailed_chromium,
+)
 from browser_shell.browser.devtools import DevTools, DevToolsEvent, DevToolsRefused, connect_devtools
+from browser_shell.browser.devtools_relay import own_uids, relay
 from browser_shell.browser.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
+from browser_shell.browser.jail import JailSettings, running_jail
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.core.errors import BrowserShellError, BrowserUnavailable, SandboxUnavailable
+from browser_shell.core.errors import BrowserShellError, BrowserUnavailable, JailUnavailable, SandboxUnavailable
 
 log = structlog.get_logger()
+
+ServeEgress = Callable[[SocketListener], Coroutine[None, None, None]]
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
@@ -31,16 +48,36 @@ class BrowserConnection:
     generation: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenNetwork:
+    """Sockets for a browser that is not in a jail: weaker, and only by an explicit unsafe setting."""
+
+    proxy_listener: socket.socket
+    attach_port: int | None
+    """Somebody else's browser to drive; None for our own."""
+
+
 class BrowserSupervisor:
     """Owns the browser's life. `run` never returns by itself; everyone else asks for `connection`."""
 
     def __init__(
-        self, *, display: DisplaySettings, chromium: ChromiumSettings, tabs: TabTracker, unsafe_attach_port: int | None
+        self,
+        *,
+        display: DisplaySettings,
+        chromium: ChromiumSettings,
+        jail: JailSettings,
+        driver_listener: socket.socket | None,
+        serve_egress: ServeEgress,
+        tabs: TabTracker,
+        unsafe_network: OpenNetwork | None,
     ) -> None:
         self._display = display
         self._chromium = chromium
+        self._jail = jail
+        self._driver_listener = driver_listener
+        self._serve_egress = serve_egress
         self._tabs = tabs
-        self._attach_port = unsafe_attach_port
+        self._unsafe = unsafe_network
         self._current: BrowserConnection | None = None
         self._changed = anyio.Event()
         self._generation = 0
@@ -59,9 +96,12 @@ class BrowserSupervisor:
         return self._current is not None and self._current.generation == generation
 
     async def run(self) -> None:
-        """Starts what is needed, and starts it again whenever it ends."""
-        if self._attach_port is not None:
-            await self._repeat(self._attach)
+        """Starts what is needed, and starts it again whenever it ends.
+
+        Raises: JailUnavailable when the very first start shows that there can be no jail here.
+        """
+        if self._unsafe is not None and self._unsafe.attach_port is not None:
+            await self._repeat(partial(self._attached_life, self._unsafe, self._unsafe.attach_port))
         else:
             await self._repeat(self._display_life)
 
@@ -70,11 +110,17 @@ class BrowserSupervisor:
         pause = _FIRST_PAUSE_SECONDS
         while True:
             began = anyio.current_time()
+            hopeless: JailUnavailable | None = None
             try:
                 await life()
                 self._last_fault = "the browser ended and is being restarted"
             except* (SandboxUnavailable, DevToolsRefused) as faults:
-                self._last_fault = _first_reason(faults)
+                fault = _first_of(faults)
+                self._last_fault = fault.public_message
+                if isinstance(fault, JailUnavailable) and self._generation == 0:
+                    hopeless = fault
+            if hopeless is not None:
+                raise hopeless
             lived = anyio.current_time() - began
             pause = _FIRST_PAUSE_SECONDS if lived > _STEADY_SECONDS else min(pause * 2, _LONGEST_PAUSE_SECONDS)
             log.warning("browser_ended", reason=self._last_fault, lived_seconds=round(lived, 1))
@@ -83,29 +129,58 @@ class BrowserSupervisor:
     async def _display_life(self) -> None:
         async with running_display(self._display) as display, anyio.create_task_group() as tasks:
             tasks.start_soon(keep_window_manager, self._display, display)
-            tasks.start_soon(self._keep_chromium, display)
+            life = self._jailed_life if self._unsafe is None else partial(self._unjailed_life, self._unsafe)
+            tasks.start_soon(self._repeat, partial(life, display))
             await display.process.wait()
             tasks.cancel_scope.cancel()
 
-    async def _keep_chromium(self, display: RunningDisplay) -> None:
-        async def life() -> None:
-            async with running_chromium(self._chromium, display.env) as process:
-                url = await devtools_url(self._chromium.port, process=process)
-                async with self._connected(url, process.pid) as devtools, anyio.create_task_group() as tasks:
-                    tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
-                    await process.wait()
-                    tasks.cancel_scope.cancel()
+    async def _jailed_life(self, display: RunningDisplay) -> None:
+        remove_profile(self._chromium)
+        env = chromium_env(self._chromium, display.env)
+        async with (
+            running_jail(self._jail, chromium_argv(self._chromium), env) as jail,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(self._serve_egress, await SocketListener.from_socket(jail.proxy_listener.dup()))
+            if self._driver_listener is not None:
+                tasks.start_soon(
+                    self._relay, await SocketListener.from_socket(self._driver_listener.dup()), jail.connect
+                )
+            url = await devtools_url(self._chromium.port, jail.connect, process=jail.process)
+            async with self._connected(url, jail.connect, None) as devtools:
+                tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
+                await jail.process.wait()
+                tasks.cancel_scope.cancel()
 
-        await self._repeat(life)
+    async def _relay(self, listener: SocketListener, connect: Connect) -> None:
+        account = self._chromium.account
+        async with listener:
+            await relay(listener, connect, allowed_uids=own_uids(account.uid if account else None))
 
-    async def _attach(self) -> None:
-        if self._attach_port is None:
-            raise BrowserUnavailable("no port to attach to")
-        async with self._connected(await devtools_url(self._attach_port), None) as devtools:
-            await devtools.closed.wait()
+    async def _unjailed_life(self, network: OpenNetwork, display: RunningDisplay) -> None:
+        remove_profile(self._chromium)
+        connect = partial(connect_directly, self._chromium.port)
+        async with (
+            unjailed_chromium(self._chromium, display.env) as process,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(self._serve_egress, await SocketListener.from_socket(network.proxy_listener.dup()))
+            url = await devtools_url(self._chromium.port, connect, process=process)
+            async with self._connected(url, connect, process.pid) as devtools:
+                tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
+                await process.wait()
+                tasks.cancel_scope.cancel()
+
+    async def _attached_life(self, network: OpenNetwork, port: int) -> None:
+        connect = partial(connect_directly, port)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._serve_egress, await SocketListener.from_socket(network.proxy_listener.dup()))
+            async with self._connected(await devtools_url(port, connect), connect, None) as devtools:
+                await devtools.closed.wait()
+                tasks.cancel_scope.cancel()
 
     @asynccontextmanager
-    async def _connected(self, url: str, pid: int | None) -> AsyncIterator[DevTools]:
+    async def _connected(self, url: str, connect: Connect, pid: int | None) -> AsyncIterator[DevTools]:
         self._tabs.forget_everything()
         holder: list[DevTools] = []
 
@@ -113,7 +188,7 @@ class BrowserSupervisor:
             if holder:
                 self._tabs.handle(holder[0], event)
 
-        async with connect_devtools(url, on_event) as devtools:
+        async with connect_devtools(url, on_event, through=await connect()) as devtools:
             holder.append(devtools)
             if pid is not None and not await is_process(devtools, pid):
                 raise BrowserUnavailable(
@@ -140,6 +215,6 @@ async def _end_when_closed(devtools: DevTools, scope: anyio.CancelScope) -> None
     scope.cancel()
 
 
-def _first_reason(faults: BaseExceptionGroup[BrowserShellError]) -> str:
+def _first_of(faults: BaseExceptionGroup[BrowserShellError]) -> BrowserShellError:
     first = faults.exceptions[0]
-    return _first_reason(first) if isinstance(first, BaseExceptionGroup) else first.public_message
+    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first

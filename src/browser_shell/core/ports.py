@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from browser_shell.core.access import Activity, SessionWindow, TicketGrant
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.decisions import Decision
+from browser_shell.core.egress import Denial, Requester
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.pages import Dialog, Tab
 from browser_shell.core.plans import BrowserCommand, UrlTarget
@@ -151,6 +152,12 @@ class DriverProcesses(Protocol):
         """Ends the daemon of the driver's session `name` at once and removes its files."""
 
 
+class DenialReader(Protocol):
+    """Connections that the egress proxy refused."""
+
+    def since(self, requester: Requester, moment: float) -> list[Denial]: ...
+
+
 class BrowserSession(Protocol):
     """One session, held by one call at a time."""
 
@@ -162,6 +169,8 @@ class BrowserSession(Protocol):
     """Target id of the tab that commands act on."""
     bound: str
     """Target id that the driver acts on."""
+    denials_told: float
+    """Refused connections before this monotonic moment have been told to the agent."""
 
     async def prepare(self, *, starts_page: bool) -> list[str]:
         """Raises: SessionGone, BrowserUnavailable."""

@@ -11,6 +11,7 @@ import anyio
 import structlog
 
 from browser_shell.core.calls import Principal
+from browser_shell.core.egress import Requester
 from browser_shell.core.errors import (
     BrowserShellError,
     DialogOpen,
@@ -20,9 +21,10 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.pages import Dialog
 from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.ports import BrowserSession, BrowserSessions, Clock
+from browser_shell.core.ports import BrowserSession, BrowserSessions, Clock, DenialReader
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.execution.artifacts import take_file
+from browser_shell.execution.denied import explain_denials
 from browser_shell.execution.driver import AgentBrowserDriver
 from browser_shell.execution.driver_reply import DriverReply
 from browser_shell.execution.driver_words import driver_words
@@ -59,6 +61,7 @@ class BrowserSandbox:
 
     sessions: BrowserSessions
     driver: AgentBrowserDriver
+    denials: DenialReader
     clock: Clock
     limits: ArtifactLimits
 
@@ -71,7 +74,7 @@ class BrowserSandbox:
                     existed = await self.sessions.close(principal.subject, plan.session_id)
                     return CommandResult(exit_code=0, data={"closed": existed})
                 async with self.sessions.hold(principal.subject, plan.session_id) as session:
-                    return await self._run_held(session, plan, deadline)
+                    return await self._run_held(principal, session, plan, deadline)
         except ExecutionTimedOut:
             raise
         except TimeoutError as late:
@@ -80,7 +83,9 @@ class BrowserSandbox:
                 "and cookies are kept; if it stood behind another call of this session, nothing happened"
             ) from late
 
-    async def _run_held(self, session: BrowserSession, plan: BrowserCommand, deadline: float) -> CommandResult:
+    async def _run_held(
+        self, principal: Principal, session: BrowserSession, plan: BrowserCommand, deadline: float
+    ) -> CommandResult:
         notices = await session.prepare(starts_page=plan.name == "open")
         if plan.name in _BY_DEVTOOLS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
@@ -89,9 +94,14 @@ class BrowserSandbox:
             if dialog is not None:
                 raise _blocked_by(dialog)
             tabs_before = {tab.tab_id for tab in session.tabs()}
+            began = self.clock.monotonic()
             async with self._recovered(session):
                 await self._bind(session)
                 result = await self._drive(session, plan, deadline)
+            requester = Requester(subject=principal.subject, session_id=plan.session_id)
+            result, told = explain_denials(result, self.denials.since(requester, session.denials_told), began)
+            session.denials_told = self.clock.monotonic()
+            notices += told
             notices += [
                 f"a new tab {tab.tab_id} opened; use: tab switch {tab.tab_id}"
                 for tab in session.tabs()
