@@ -18,6 +18,7 @@ from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.browser.layout import claimed_layout
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.supervisor import BrowserSupervisor
+from browser_shell.browser.takeover import CONTROL_IDLE_SECONDS, Takeover
 from browser_shell.browser_parts import build_browser, check_programs
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.hooks.plugins import installed_hooks
@@ -31,6 +32,7 @@ from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.settings import Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
+from browser_shell.viewer.activity import RecentActivity
 
 log = structlog.get_logger()
 
@@ -132,8 +134,16 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
         layout = held.enter_context(claimed_layout(settings.runtime_directory, port, account))
         clock = SystemClock()
         audit = held.enter_context(JsonLinesAudit(path=_audit_path(settings, port), clock=clock))
+        takeover = Takeover(clock=clock, audit=audit, idle_seconds=CONTROL_IDLE_SECONDS)
+        activity = RecentActivity()
         browser = build_browser(
-            replace(settings, devtools_port=port), layout=layout, account=account, clock=clock, audit=audit, held=held
+            replace(settings, devtools_port=port),
+            layout=layout,
+            account=account,
+            clock=clock,
+            audit=audit,
+            human=takeover,
+            held=held,
         )
         yield _Parts(
             supervisor=browser.supervisor,
@@ -141,12 +151,16 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
             pipeline=Pipeline(
                 registry=ToolRegistry([BrowserShellTool(allowed=browser.rules.commands)]),
                 hooks=standard_chain(
-                    max_output_characters=settings.policy.output.max_characters, plugins=installed_hooks()
+                    max_output_characters=settings.policy.output.max_characters,
+                    redact=settings.policy.output.redact,
+                    plugins=installed_hooks(),
                 ),
                 policy=browser.rules,
                 resolver=browser.resolver,
                 audit=audit,
                 sandbox=browser.sandbox,
+                human=takeover,
+                activity=activity,
                 clock=clock,
             ),
         )

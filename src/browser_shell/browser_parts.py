@@ -21,7 +21,7 @@ from browser_shell.browser.sessions import SessionLimits, Sessions
 from browser_shell.browser.supervisor import BrowserSupervisor, OpenNetwork
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import AuditLog, Clock
+from browser_shell.core.ports import AuditLog, Clock, HumanControl
 from browser_shell.egress.denials import DenialBook
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
@@ -56,6 +56,7 @@ def build_browser(
     account: Account | None,
     clock: Clock,
     audit: AuditLog,
+    human: HumanControl,
     held: ExitStack,
 ) -> BrowserParts:
     """Builds everything and starts nothing. Sockets that it opens end with `held`."""
@@ -90,9 +91,15 @@ def build_browser(
         directory=layout.artifacts,
         proxy_addresses=addresses,
         account=account,
+        human=human,
     )
     sandbox = BrowserSandbox(
-        sessions=sessions, driver=driver, denials=denials, clock=clock, limits=_artifact_limits(settings)
+        sessions=sessions,
+        driver=driver,
+        denials=denials,
+        human=human,
+        clock=clock,
+        limits=_artifact_limits(settings),
     )
     return BrowserParts(
         supervisor=supervisor, sessions=sessions, sandbox=sandbox, rules=rules, resolver=resolver, denials=denials

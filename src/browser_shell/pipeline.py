@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import anyio
 import structlog
 
+from browser_shell.core.access import Activity
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import (
     AuditUnavailable,
@@ -23,8 +24,10 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import (
+    ActivityFeed,
     AuditLog,
     Clock,
+    HumanControl,
     IpAddress,
     Policy,
     Registry,
@@ -35,6 +38,7 @@ from browser_shell.core.ports import (
 )
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.core.results import CommandResult, ToolOutcome
+from browser_shell.core.turns import require_agents_turn
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.redact import redact_text
 
@@ -71,6 +75,8 @@ class Pipeline:
     resolver: Resolver
     audit: AuditLog
     sandbox: Sandbox
+    human: HumanControl
+    activity: ActivityFeed
     clock: Clock
 
     def tools(self) -> Sequence[ToolDescription]:
@@ -115,6 +121,7 @@ class Pipeline:
         decision = self.policy.decide(trail.plan, await self._look_up(trail.plan))
         if not decision.allowed:
             raise PolicyBlocked(decision.reason, rule_id=decision.rule_id)
+        require_agents_turn(self.human)
         return trail.plan
 
     async def _look_up(self, plan: BrowserCommand) -> dict[str, Sequence[IpAddress]]:
@@ -161,6 +168,22 @@ class Pipeline:
                 log.exception("last_record_failed", call_id=trail.call.call_id)
         if deadline.cancelled_caught:
             log.error("last_record_timed_out", call_id=trail.call.call_id)
+        self.activity.add(self._activity(trail))
+
+    def _activity(self, trail: _Trail) -> Activity:
+        """What people who watch may know of the call: neither what was typed nor where on a host it went."""
+        plan, result = trail.plan, trail.result
+        host = plan.targets[0].host if plan and plan.targets else ""
+        rule_id = result.rule_id if result else ""
+        return Activity(
+            at=self.clock.wall(),
+            subject=trail.call.principal.subject,
+            session_id=trail.call.session_id,
+            what=plan.name if plan else "",
+            result=_error_word(result, ended=True) or "ok",
+            detail=" ".join(filter(None, (host, rule_id))),
+            duration_ms=round((self.clock.monotonic() - trail.started) * 1000, 1),
+        )
 
     async def _record(self, trail: _Trail, kind: RecordKind) -> None:
         call, plan, result = trail.call, trail.plan, trail.result

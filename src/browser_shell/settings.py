@@ -13,6 +13,7 @@ from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.policy.document import PolicyDocument, load_policy
 
 DRIVER_VERSION = "0.41.0"
+NOVNC_VERSION = "1.7.0"
 # Of the binaries inside the npm package at that version.
 DRIVER_SHA256 = {
     "x86_64": "399c7e9f06bd29aa933fdf25c0bd958eea06927fc0ce6f536ba6347aabd64628",
@@ -38,6 +39,8 @@ class Settings:
     """Whom Chromium, the display and the driver run as when the server is started as root."""
     chromium: Path
     driver: Path
+    novnc: Path
+    """The viewer's library, as npm has it."""
     policy: PolicyDocument
     policy_source: str
     state_directory: Path
@@ -62,6 +65,7 @@ def read_settings(
         account=env.get("BROWSER_SHELL_USER") or "browser-shell",
         chromium=_path(env, "BROWSER_SHELL_CHROMIUM") or Path("/usr/lib/chromium/chromium"),
         driver=_path(env, "BROWSER_SHELL_DRIVER") or _installed(env) / f"agent-browser-{DRIVER_VERSION}",
+        novnc=_path(env, "BROWSER_SHELL_NOVNC") or _installed(env) / f"novnc-{NOVNC_VERSION}",
         policy=policy,
         policy_source=source,
         state_directory=_path(env, "BROWSER_SHELL_STATE_DIR") or _default_state(env),

@@ -88,6 +88,8 @@ def _xvnc_argv(settings: DisplaySettings, cookie: Path, number_pipe: int) -> tup
         # X and VNC on unix sockets only: the box opens no port for its picture.
         *("-nolisten", "tcp", "-rfbport", "-1", "-rfbunixpath", str(settings.directory / "vnc.sock")),
         *("-rfbunixmode", "0600", "-SecurityTypes", "None", "-AlwaysShared"),
+        # One clipboard would join every session and every viewer, and the size of the display is the operator's.
+        *("-AcceptCutText=0", "-SendCutText=0", "-AcceptSetDesktopSize=0"),
     )
 
 

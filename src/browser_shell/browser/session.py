@@ -6,6 +6,7 @@ import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -13,12 +14,14 @@ from browser_shell.browser.chromium import NO_BYPASS
 from browser_shell.browser.devtools import DevTools, DevToolsRefused
 from browser_shell.browser.supervisor import BrowserSupervisor
 from browser_shell.browser.tabs import ContextTabs, OpenTab, TabTracker
+from browser_shell.core.access import SessionWindow
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone
 from browser_shell.core.pages import Dialog, Tab
 from browser_shell.core.ports import DriverProcesses
 
 _CLOSE_SECONDS = 2.0
 _CRASH_SECONDS = 0.3
+_TITLE_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,25 @@ class Session:
             await self._make_context(connection.devtools)
             self.generation = connection.generation
         notices += await self._choose_tab(connection.devtools)
+        self.come_to_front(connection.devtools)
         return notices
+
+    def come_to_front(self, devtools: DevTools) -> None:
+        """Shows people who watch the window that is acted on. No command waits for it, or needs it."""
+        if self.tracker.front != self.context_id:
+            self.tracker.front = self.context_id
+            devtools.post("Target.activateTarget", {"targetId": self.active})
+
+    def window(self) -> SessionWindow:
+        """As people who watch are told of it."""
+        tab = self._context().tabs.get(self.active)
+        return SessionWindow(
+            session_id=self.key.session_id,
+            host=(urlsplit(tab.url).hostname or "") if tab else "",
+            title=tab.title[:_TITLE_CHARACTERS] if tab else "",
+            last_used=self.last_used,
+            in_front=bool(self.context_id) and self.tracker.front == self.context_id,
+        )
 
     async def _make_context(self, devtools: DevTools) -> None:
         # Dies with our connection: a killed server leaves no context behind.

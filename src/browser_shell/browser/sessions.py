@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session, SessionKey
 from browser_shell.browser.supervisor import BrowserSupervisor
 from browser_shell.browser.tabs import TabTracker
+from browser_shell.core.access import SessionWindow
 from browser_shell.core.egress import Requester
-from browser_shell.core.errors import TryLater
-from browser_shell.core.ports import Clock, DriverProcesses
+from browser_shell.core.errors import BrowserUnavailable, TryLater
+from browser_shell.core.ports import Clock, DriverProcesses, HumanControl
 from browser_shell.process.account import Account, make_private_directory
 
 log = structlog.get_logger()
@@ -48,6 +49,7 @@ class Sessions:
         directory: Path,
         proxy_addresses: ProxyAddresses,
         account: Account | None,
+        human: HumanControl,
     ) -> None:
         self._supervisor = supervisor
         self._tabs = tabs
@@ -56,6 +58,7 @@ class Sessions:
         self._limits = limits
         self._directory = directory
         self._account = account
+        self._human = human
         self._proxy_addresses = proxy_addresses
         self._open: dict[SessionKey, Session] = {}
         self._ended: dict[SessionKey, str] = {}
@@ -90,6 +93,23 @@ class Sessions:
             await self._end(session)
         return True
 
+    def count(self) -> int:
+        return sum(bool(session.context_id) for session in self._open.values())
+
+    def windows(self, subject: str) -> list[SessionWindow]:
+        """The open sessions of one subject, oldest first."""
+        return [
+            session.window() for key, session in self._open.items() if key.subject == subject and session.context_id
+        ]
+
+    async def bring_to_front(self, subject: str, session_id: str) -> None:
+        """Nothing happens when there is no such session, or no browser."""
+        session = self._open.get(SessionKey(subject=subject, session_id=session_id))
+        if session is None or not session.context_id or not self._supervisor.is_current(session.generation):
+            return
+        with suppress(BrowserUnavailable):
+            session.come_to_front((await self._supervisor.connection(seconds=0.1)).devtools)
+
     async def close_all(self) -> None:
         for session in list(self._open.values()):
             await self._end(session)
@@ -98,6 +118,10 @@ class Sessions:
         """Ends sessions that nobody uses, for ever."""
         while True:
             await anyio.sleep(min(_SWEEP_SECONDS, self._limits.idle_seconds / 2))
+            if self._human.seconds_left() > 0:
+                # Agents cannot use their sessions now, and a person may be at work in one.
+                for session in self._open.values():
+                    session.last_used = self._clock.monotonic()
             for session in list(self._open.values()):
                 if self._is_idle(session):
                     async with session.lock:

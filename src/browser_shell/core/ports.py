@@ -223,8 +223,8 @@ class SessionWindows(Protocol):
 
     def windows(self, subject: str) -> Sequence[SessionWindow]: ...
 
-    def bring_to_front(self, subject: str, session_id: str) -> None:
-        """Asks for it and does not wait. Nothing happens when there is no such session."""
+    async def bring_to_front(self, subject: str, session_id: str) -> None:
+        """Nothing happens when there is no such session, or no browser."""
 
 
 class ActivityFeed(Protocol):

@@ -21,8 +21,9 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.pages import Dialog
 from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.ports import BrowserSession, BrowserSessions, Clock, DenialReader
+from browser_shell.core.ports import BrowserSession, BrowserSessions, Clock, DenialReader, HumanControl
 from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.core.turns import require_agents_turn
 from browser_shell.execution.artifacts import take_file
 from browser_shell.execution.denied import explain_denials
 from browser_shell.execution.driver import AgentBrowserDriver
@@ -62,6 +63,7 @@ class BrowserSandbox:
     sessions: BrowserSessions
     driver: AgentBrowserDriver
     denials: DenialReader
+    human: HumanControl
     clock: Clock
     limits: ArtifactLimits
 
@@ -86,6 +88,8 @@ class BrowserSandbox:
     async def _run_held(
         self, principal: Principal, session: BrowserSession, plan: BrowserCommand, deadline: float
     ) -> CommandResult:
+        # Again, as this call may have stood in line behind another one of its session.
+        require_agents_turn(self.human)
         notices = await session.prepare(starts_page=plan.name == "open")
         if plan.name in _BY_DEVTOOLS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)

@@ -9,9 +9,11 @@ from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 
-NOISE = frozenset({"lifecycle", "webmcp", "_boundary"})
-"""`webmcp` is text that the page controls; the other two are the driver's own book-keeping."""
+NOISE = frozenset({"lifecycle", "webmcp", "_boundary", "targetId"})
+"""`webmcp` is text that the page controls; the others are the driver's own book-keeping."""
 COMMANDS_WITH_FILES = frozenset({"screenshot", "pdf"})
+COMMANDS_WITHOUT_ORIGIN = frozenset({"get", "is"})
+"""They answer one question; where the page is, the caller can ask too."""
 
 
 class NormaliseData:
@@ -29,6 +31,10 @@ def normalise(plan: BrowserCommand, data: JsonValue) -> JsonValue:
         dropped.add("refs")
     if plan.name in COMMANDS_WITH_FILES:
         dropped.add("path")
+    if plan.name in COMMANDS_WITHOUT_ORIGIN:
+        dropped.add("origin")
+    if not data.get("removedRefs"):
+        dropped.add("removedRefs")
     kept = {key: value for key, value in data.items() if key not in dropped}
     if isinstance(kept.get("typed"), str):
         # The text may be a password, and the caller knows it anyway.

@@ -11,6 +11,9 @@ from browser_shell.hooks.normalise import NormaliseData
 from browser_shell.hooks.redact import RedactSecrets
 
 
-def standard_chain(*, max_output_characters: int = 30_000, plugins: Sequence[Hook] = ()) -> HookChain:
+def standard_chain(
+    *, max_output_characters: int = 30_000, redact: bool = True, plugins: Sequence[Hook] = ()
+) -> HookChain:
     """`after` runs in reverse: plugins see the result first, and what they add is redacted and bounded too."""
-    return HookChain.of([BoundOutput(max_characters=max_output_characters), RedactSecrets(), NormaliseData(), *plugins])
+    redaction: tuple[Hook, ...] = (RedactSecrets(),) if redact else ()
+    return HookChain.of([BoundOutput(max_characters=max_output_characters), *redaction, NormaliseData(), *plugins])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.lowlevel
 
+from browser_shell.core.access import Activity
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.decisions import Decision
 from browser_shell.core.errors import (
@@ -23,7 +24,18 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.plans import BrowserCommand, UrlTarget
-from browser_shell.core.ports import AuditLog, Hook, IpAddress, Policy, Registry, Resolver, Sandbox, Tool
+from browser_shell.core.ports import (
+    ActivityFeed,
+    AuditLog,
+    Hook,
+    HumanControl,
+    IpAddress,
+    Policy,
+    Registry,
+    Resolver,
+    Sandbox,
+    Tool,
+)
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.chain import HookChain
@@ -244,6 +256,24 @@ class BrokenSandbox(RecordingSandbox):
         raise self.error
 
 
+@dataclass
+class FakePerson:
+    """A person at the live view, in control for as long as the test says."""
+
+    seconds: float = 0.0
+
+    def seconds_left(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class RecordingActivity:
+    entries: list[Activity] = field(default_factory=list)
+
+    def add(self, activity: Activity) -> None:
+        self.entries.append(activity)
+
+
 def timing_out_sandbox() -> BrokenSandbox:
     return BrokenSandbox(error=ExecutionTimedOut("open did not end within 30 s"))
 
@@ -313,6 +343,8 @@ def a_pipeline(
     resolver: Resolver | None = None,
     audit: AuditLog | None = None,
     sandbox: Sandbox | None = None,
+    human: HumanControl | None = None,
+    activity: ActivityFeed | None = None,
 ) -> Pipeline:
     return Pipeline(
         registry=registry or FakeRegistry(),
@@ -321,6 +353,8 @@ def a_pipeline(
         resolver=resolver or FakeResolver(),
         audit=audit or RecordingAudit(),
         sandbox=sandbox or RecordingSandbox(),
+        human=human or FakePerson(),
+        activity=activity or RecordingActivity(),
         clock=FakeClock(),
     )
 

@@ -18,8 +18,10 @@ from browser_shell.http.stdio import run_stdio
 from browser_shell.pipeline import Pipeline
 from browser_shell.testing.fakes import (
     FakeClock,
+    FakePerson,
     FakePolicy,
     FakeResolver,
+    RecordingActivity,
     RecordingAudit,
     RecordingSandbox,
     numbered_ids,
@@ -38,6 +40,8 @@ async def main(way: str, port: int = 0) -> None:
         resolver=FakeResolver(),
         audit=RecordingAudit(),
         sandbox=RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,))),
+        human=FakePerson(),
+        activity=RecordingActivity(),
         clock=FakeClock(),
     )
     ids = iter(numbered_ids())

@@ -53,3 +53,11 @@ async def test_what_a_plugin_adds_is_normalised_redacted_and_bounded() -> None:
     assert result.data["note"] == "Bearer [redacted]"
     assert len(str(result.data["long"])) < 1000
     assert "OUTPUT_TRUNCATED" in result.message
+
+
+async def test_an_operator_can_turn_redaction_off() -> None:
+    data = {"text": "Bearer abcdefghijklmnopqrstuvwxyz0123456789"}
+    shown = await standard_chain(redact=False).after(a_call(), a_plan(), CommandResult(exit_code=0, data=dict(data)))
+    hidden = await standard_chain().after(a_call(), a_plan(), CommandResult(exit_code=0, data=dict(data)))
+    assert shown.data == data
+    assert hidden.data != data

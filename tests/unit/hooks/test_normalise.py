@@ -48,3 +48,19 @@ async def test_the_hook_changes_only_the_data() -> None:
         a_call(), a_plan("type"), CommandResult(exit_code=0, data={"typed": "a"}, message="m")
     )
     assert result == CommandResult(exit_code=0, data={"typed": 1}, message="m")
+
+
+def test_the_drivers_own_ids_and_empty_lists_are_dropped() -> None:
+    opened: JsonValue = {"targetId": "A1", "title": "t", "url": "https://example.com/", "removedRefs": []}
+    assert normalise(a_plan("open"), opened) == {"title": "t", "url": "https://example.com/"}
+
+
+def test_removed_refs_stay_when_there_are_some() -> None:
+    assert normalise(a_plan("snapshot"), {"snapshot": "", "removedRefs": ["e1"]}) == {
+        "snapshot": "",
+        "removedRefs": ["e1"],
+    }
+
+
+def test_an_answer_to_one_question_does_not_repeat_where_the_page_is() -> None:
+    assert normalise(a_plan("is"), {"origin": "https://example.com/", "visible": True}) == {"visible": True}

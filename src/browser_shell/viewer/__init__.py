@@ -1,0 +1,1 @@
+"""The page around noVNC, and what it is told besides the picture."""
