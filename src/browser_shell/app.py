@@ -9,25 +9,37 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
 import structlog
+from starlette.types import ASGIApp
 
 from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.browser.display import VNC_SOCKET
 from browser_shell.browser.layout import claimed_layout
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.supervisor import BrowserSupervisor
-from browser_shell.browser.takeover import CONTROL_IDLE_SECONDS, Takeover
+from browser_shell.browser.takeover import Takeover
 from browser_shell.browser_parts import build_browser, check_programs
 from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.core.ports import Clock
+from browser_shell.execution.driver import AgentBrowserDriver
+from browser_shell.health_probes import health_probes
 from browser_shell.hooks.plugins import installed_hooks
 from browser_shell.hooks.standard import standard_chain
-from browser_shell.http.gateway import gateway, serve_http
-from browser_shell.http.mcp_endpoint import McpEndpoint, loopback_hosts, loopback_origins
+from browser_shell.http.auth import Access, Anyone, access_by_key, throwaway_access
+from browser_shell.http.front import FrontSettings, build_front
+from browser_shell.http.health import serve_health
+from browser_shell.http.listener import is_loopback, serve_http
+from browser_shell.http.live_view import vnc_app
+from browser_shell.http.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.http.stdio import run_stdio
+from browser_shell.http.surface import neighbours
 from browser_shell.pipeline import Pipeline
 from browser_shell.process.account import account_to_drop_to
+from browser_shell.process.children import watch_children_cheaply
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.settings import Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
@@ -59,21 +71,64 @@ def new_call_id() -> str:
 class _Parts:
     supervisor: BrowserSupervisor
     sessions: Sessions
+    driver: AgentBrowserDriver
+    audit: JsonLinesAudit
     pipeline: Pipeline
+    takeover: Takeover
+    activity: RecentActivity
+    display_socket: Path
+    runtime: Path
 
 
-async def serve(settings: Settings, *, on_ready: Callable[[int], None]) -> None:
+def access_of(settings: Settings) -> Access:
+    """Who may call. Raises: ConfigurationInvalid, before anything else has begun."""
+    wanted, clock = settings.access, SystemClock()
+    if wanted.unsafe_no_auth:
+        if not is_loopback(settings.host):
+            raise ConfigurationInvalid(f"--unsafe-no-auth: not on {settings.host}, only on a loopback address")
+        return Access(callers=Anyone())
+    if not wanted.jwt_public_key:
+        return throwaway_access(clock=clock)
+    return access_by_key(
+        wanted.jwt_public_key,
+        algorithm=wanted.jwt_algorithm,
+        audience=wanted.jwt_audience,
+        issuer=wanted.jwt_issuer,
+        clock=clock,
+    )
+
+
+async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int], None]) -> None:
     """Serves MCP over HTTP until a signal. Raises: ConfigurationInvalid, BrowserUnavailable."""
     port = settings.port or _free_port()
+    metrics, metrics_address = Metrics(), read_metrics_address(settings.access.metrics_address)
+    front_settings = FrontSettings(
+        neighbours=neighbours(
+            listen=settings.host, hosts=settings.access.public_hosts, origins=settings.access.allowed_origins
+        ),
+        ticket_seconds=settings.access.ticket_seconds,
+        requests_per_second=settings.access.requests_per_second,
+        viewing=settings.policy.viewing,
+    )
 
-    async def front(pipeline: Pipeline) -> None:
-        endpoint = McpEndpoint(
-            pipeline,
+    async def front(parts: _Parts) -> None:
+        app = build_front(
+            front_settings,
+            handler=parts.pipeline,
+            callers=access.callers,
+            viewer=_live_view(settings, parts),
+            audit=parts.pipeline.audit,
+            clock=parts.pipeline.clock,
             new_id=new_call_id,
-            allowed_hosts=loopback_hosts(),
-            allowed_origins=loopback_origins(port),
+            metrics=metrics,
         )
-        await serve_http(gateway(endpoint), host=settings.host, port=port, on_ready=on_ready)
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(
+                serve_health, parts.runtime, health_probes(settings, parts.supervisor, parts.display_socket)
+            )
+            if metrics_address is not None:
+                beside.start_soon(partial(serve_metrics, metrics_address, metrics, sessions_open=parts.sessions.count))
+            await serve_http(app, host=settings.host, port=port, on_ready=on_ready)
 
     await _run(settings, front)
 
@@ -81,18 +136,19 @@ async def serve(settings: Settings, *, on_ready: Callable[[int], None]) -> None:
 async def serve_stdio(settings: Settings) -> None:
     """Serves one client over standard input and output. Raises: ConfigurationInvalid, BrowserUnavailable."""
 
-    async def front(pipeline: Pipeline) -> None:
-        await run_stdio(pipeline, new_id=new_call_id)
+    async def front(parts: _Parts) -> None:
+        await run_stdio(parts.pipeline, new_id=new_call_id)
 
     await _run(settings, front)
 
 
-async def _run(settings: Settings, front: Callable[[Pipeline], Awaitable[None]]) -> None:
+async def _run(settings: Settings, front: Callable[[_Parts], Awaitable[None]]) -> None:
     adopt_orphans()
+    watch_children_cheaply()
     async with _parts(settings) as parts, anyio.create_task_group() as foreground:
         foreground.start_soon(_cancel_on_signal, foreground.cancel_scope)
         async with _browser_running(parts):
-            await front(parts.pipeline)
+            await front(parts)
         foreground.cancel_scope.cancel()
 
 
@@ -115,6 +171,8 @@ async def _browser_running(parts: _Parts) -> AsyncIterator[None]:
     async with anyio.create_task_group() as background:
         background.start_soon(parts.supervisor.run)
         background.start_soon(parts.sessions.expire_idle)
+        background.start_soon(parts.driver.keep_spares)
+        background.start_soon(parts.audit.tend)
         background.start_soon(_collect_adopted)
         try:
             await parts.supervisor.connection(seconds=_FIRST_START_SECONDS)
@@ -133,8 +191,8 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
         port = settings.unsafe_attach_port or settings.devtools_port or _free_port()
         layout = held.enter_context(claimed_layout(settings.runtime_directory, port, account))
         clock = SystemClock()
-        audit = held.enter_context(JsonLinesAudit(path=_audit_path(settings, port), clock=clock))
-        takeover = Takeover(clock=clock, audit=audit, idle_seconds=CONTROL_IDLE_SECONDS)
+        audit = held.enter_context(_audit(settings, port, clock))
+        takeover = Takeover(clock=clock, audit=audit, idle_seconds=settings.policy.viewing.control_idle_seconds)
         activity = RecentActivity()
         browser = build_browser(
             replace(settings, devtools_port=port),
@@ -143,11 +201,14 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
             clock=clock,
             audit=audit,
             human=takeover,
+            activity=activity,
             held=held,
         )
         yield _Parts(
             supervisor=browser.supervisor,
             sessions=browser.sessions,
+            driver=browser.driver,
+            audit=audit,
             pipeline=Pipeline(
                 registry=ToolRegistry([BrowserShellTool(allowed=browser.rules.commands)]),
                 hooks=standard_chain(
@@ -163,7 +224,38 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
                 activity=activity,
                 clock=clock,
             ),
+            takeover=takeover,
+            activity=activity,
+            display_socket=layout.display / VNC_SOCKET,
+            runtime=layout.root,
         )
+
+
+def _live_view(settings: Settings, parts: _Parts) -> ASGIApp | None:
+    if settings.unsafe_attach_port is not None:
+        return None  # Somebody else's browser is on somebody else's display.
+    return vnc_app(
+        novnc=settings.novnc,
+        display_socket=parts.display_socket,
+        takeover=parts.takeover,
+        activity=parts.activity,
+        windows=parts.sessions,
+        audit=parts.pipeline.audit,
+        clock=parts.pipeline.clock,
+        new_id=new_call_id,
+    )
+
+
+def _audit(settings: Settings, port: int, clock: Clock) -> JsonLinesAudit:
+    rules = settings.policy.audit
+    return JsonLinesAudit(
+        path=_audit_path(settings, port),
+        clock=clock,
+        policy_digest=settings.policy.digest(),
+        rotate_bytes=rules.rotate_bytes,
+        checkpoint_records=rules.checkpoint_records,
+        checkpoint_seconds=rules.checkpoint_seconds,
+    )
 
 
 def _audit_path(settings: Settings, port: int) -> Path:

@@ -20,8 +20,10 @@ from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.sessions import SessionLimits, Sessions
 from browser_shell.browser.supervisor import BrowserSupervisor, OpenNetwork
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import AuditLog, Clock, HumanControl
+from browser_shell.core.access import Activity
+from browser_shell.core.egress import Denial
+from browser_shell.core.errors import ConfigurationInvalid, ErrorCode
+from browser_shell.core.ports import ActivityFeed, AuditLog, Clock, HumanControl
 from browser_shell.egress.denials import DenialBook
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
@@ -43,6 +45,7 @@ class BrowserParts:
 
     supervisor: BrowserSupervisor
     sessions: Sessions
+    driver: AgentBrowserDriver
     sandbox: BrowserSandbox
     rules: UrlPolicy
     resolver: SystemResolver
@@ -57,6 +60,7 @@ def build_browser(
     clock: Clock,
     audit: AuditLog,
     human: HumanControl,
+    activity: ActivityFeed,
     held: ExitStack,
 ) -> BrowserParts:
     """Builds everything and starts nothing. Sockets that it opens end with `held`."""
@@ -67,7 +71,12 @@ def build_browser(
     addresses = ProxyAddresses(
         port=unsafe_network.proxy_listener.getsockname()[1] if unsafe_network is not None else PROXY_PORT
     )
-    dialer = Dialer(rules=rules, parse=parse_target, resolver=resolver, audit=audit, clock=clock, on_denial=denials.add)
+
+    def on_denial(denial: Denial) -> None:
+        denials.add(denial)
+        activity.add(_shown(denial, at=clock.wall()))
+
+    dialer = Dialer(rules=rules, parse=parse_target, resolver=resolver, audit=audit, clock=clock, on_denial=on_denial)
     proxy = EgressProxy(dialer=dialer, requester_at=addresses.requester_at)
     supervisor = BrowserSupervisor(
         display=_display(settings, layout, account),
@@ -102,7 +111,25 @@ def build_browser(
         limits=_artifact_limits(settings),
     )
     return BrowserParts(
-        supervisor=supervisor, sessions=sessions, sandbox=sandbox, rules=rules, resolver=resolver, denials=denials
+        supervisor=supervisor,
+        sessions=sessions,
+        driver=driver,
+        sandbox=sandbox,
+        rules=rules,
+        resolver=resolver,
+        denials=denials,
+    )
+
+
+def _shown(denial: Denial, *, at: float) -> Activity:
+    """A refused connection, in the list that people see beside the picture."""
+    return Activity(
+        at=at,
+        subject=denial.requester.subject,
+        session_id=denial.requester.session_id,
+        what="blocked",
+        result=ErrorCode.POLICY_BLOCKED.name,
+        detail=f"{denial.host}:{denial.port} ({denial.rule_id})",
     )
 
 

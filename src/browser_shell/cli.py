@@ -14,10 +14,14 @@ import anyio
 import structlog
 
 from browser_shell import __version__
-from browser_shell.app import serve, serve_stdio
+from browser_shell.app import access_of, serve, serve_stdio
+from browser_shell.audit_commands import add_audit_commands
 from browser_shell.core.errors import BrowserShellError
+from browser_shell.greeting import greeting
+from browser_shell.health_command import add_health_command
 from browser_shell.policy_check import run_check
 from browser_shell.settings import Settings, read_settings
+from browser_shell.token_command import add_token_command
 
 _EXIT_BAD_SETTINGS = 2
 
@@ -63,8 +67,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"browser-shell {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    server = commands.add_parser("serve", help="serve MCP over HTTP on 127.0.0.1")
+    server = commands.add_parser("serve", help="serve MCP and the live view over HTTP")
+    server.add_argument("--host", help="address to listen on (default: PUBLIC_HOST or 127.0.0.1)")
     server.add_argument("--port", type=int, help="public port (default: PUBLIC_PORT or 8080; 0 picks a free one)")
+    server.add_argument(
+        "--unsafe-no-auth",
+        action="store_true",
+        help="ask for no token; everyone who reaches the port drives the browser (loopback only)",
+    )
     _add_server_options(server)
     server.set_defaults(command=_serve)
 
@@ -83,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
             sys.stdin.buffer, sys.stdout, policy_path=arguments.policy, explain=arguments.explain
         )
     )
+    add_audit_commands(commands)
+    add_token_command(commands)
+    add_health_command(commands)
     return parser
 
 
@@ -110,8 +123,14 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 def _serve(arguments: argparse.Namespace) -> int:
     _log_to_stderr()
     settings = _settings(arguments)
+    settings = replace(
+        settings,
+        host=arguments.host or settings.host,
+        access=replace(settings.access, unsafe_no_auth=arguments.unsafe_no_auth),
+    )
+    access = access_of(settings)
     _report_unsafe(settings)
-    anyio.run(partial(serve, settings, on_ready=partial(_greet, settings)))
+    anyio.run(partial(serve, settings, access=access, on_ready=partial(_greet, settings, access.token)))
     return 0
 
 
@@ -129,20 +148,14 @@ def _report_unsafe(settings: Settings) -> None:
         lines.append(f"--unsafe-attach {settings.unsafe_attach_port}: the browser was started by somebody else")
     if settings.unsafe_no_jail:
         lines.append("--unsafe-no-jail: Chromium is on this machine's network; only its proxy settings hold it back")
+    if settings.access.unsafe_no_auth:
+        lines.append(f"--unsafe-no-auth: everyone who reaches {settings.host} may drive and watch the browser")
     for line in lines:
         print(f"UNSAFE: {line}", file=sys.stderr)
 
 
-def _greet(settings: Settings, port: int) -> None:
-    print(
-        f"\nbrowser-shell {__version__} is ready.\n"
-        f"  MCP (Streamable HTTP)  http://127.0.0.1:{port}/mcp\n"
-        f"  policy                 {settings.policy_source}, digest {settings.policy.digest()[:12]}\n"
-        f'  client configuration   {{"mcpServers": {{"browser-shell": {{"type": "http", '
-        f'"url": "http://127.0.0.1:{port}/mcp"}}}}}}\n'
-        f"  stop                   Ctrl-C\n",
-        flush=True,
-    )
+def _greet(settings: Settings, token: str | None, port: int) -> None:
+    print(greeting(settings, token=token, port=port), flush=True)
 
 
 def _log_to_stderr() -> None:

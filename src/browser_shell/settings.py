@@ -24,12 +24,34 @@ _LARGEST_POLICY_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSettings:
+    """Who may call the public port, and how often."""
+
+    public_hosts: tuple[str, ...]
+    """Names that the server answers to, besides loopback ones and the address that it listens on."""
+    allowed_origins: tuple[str, ...]
+    """Origins of pages elsewhere that may call this server."""
+    jwt_public_key: str
+    """Base64 of a PEM; '' for a throw-away key."""
+    jwt_algorithm: str
+    jwt_audience: str | None
+    jwt_issuer: str | None
+    ticket_seconds: int
+    requests_per_second: int
+    """Of one subject."""
+    metrics_address: str
+    """'' for no metrics."""
+    unsafe_no_auth: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an operator can set. Every field is checked: a wrong value stops the start and names its variable."""
 
     host: str
-    """Address of the public port. Loopback: this server has no tokens yet."""
+    """Address of the public port."""
     port: int
+    access: AccessSettings
     devtools_port: int
     """0 picks a free one."""
     display_width: int
@@ -56,8 +78,9 @@ def read_settings(
     env = os.environ if environ is None else environ
     policy, source = _read_policy(policy_path or _path(env, "BROWSER_SHELL_POLICY"))
     return Settings(
-        host="127.0.0.1",
+        host=env.get("PUBLIC_HOST", "").strip() or "127.0.0.1",
         port=port if port is not None else _number(env, "PUBLIC_PORT", 8080, 0, 65535),
+        access=_read_access(env),
         devtools_port=_number(env, "BROWSER_REMOTE_DEBUGGING_PORT", 9222, 0, 65535),
         display_width=_number(env, "DISPLAY_WIDTH", 1280, 320, 7680),
         display_height=_number(env, "DISPLAY_HEIGHT", 1024, 240, 4320),
@@ -71,6 +94,29 @@ def read_settings(
         state_directory=_path(env, "BROWSER_SHELL_STATE_DIR") or _default_state(env),
         runtime_directory=_path(env, "BROWSER_SHELL_RUNTIME_DIR") or _default_runtime(),
     )
+
+
+def _read_access(env: Mapping[str, str]) -> AccessSettings:
+    return AccessSettings(
+        public_hosts=_words(env, "PUBLIC_HOSTS"),
+        allowed_origins=_words(env, "ALLOWED_ORIGINS"),
+        jwt_public_key=env.get("JWT_PUBLIC_KEY", "").strip(),
+        jwt_algorithm=_choice(env, "JWT_ALGORITHM", ("RS256", "ES256", "EdDSA")),
+        jwt_audience=env.get("JWT_AUDIENCE", "").strip() or None,
+        jwt_issuer=env.get("JWT_ISSUER", "").strip() or None,
+        ticket_seconds=_number(env, "TICKET_TTL_SECONDS", 30, 1, 300),
+        requests_per_second=_number(env, "BROWSER_SHELL_REQUESTS_PER_SECOND", 30, 1, 100_000),
+        metrics_address=env.get("METRICS_ADDRESS", "").strip(),
+    )
+
+
+def read_key_file(path: Path) -> bytes:
+    """Raises: ConfigurationInvalid."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_LARGEST_POLICY_BYTES)
+    except OSError as cause:
+        raise ConfigurationInvalid(f"key file {path}: {cause.strerror}") from cause
 
 
 def read_policy_file(path: Path) -> PolicyDocument:
@@ -109,6 +155,18 @@ def _number(env: Mapping[str, str], name: str, default: int, least: int, most: i
     if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
         raise ConfigurationInvalid(f"{name}: must be a whole number from {least} to {most}, not {text[:40]!r}")
     return int(text)
+
+
+def _choice(env: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
+    """The first one is the default."""
+    text = env.get(name, "").strip() or known[0]
+    if text not in known:
+        raise ConfigurationInvalid(f"{name}: must be one of {', '.join(known)}, not {text[:40]!r}")
+    return text
+
+
+def _words(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in env.get(name, "").split(",") if word.strip())
 
 
 def _path(env: Mapping[str, str], name: str) -> Path | None:

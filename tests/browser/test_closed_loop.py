@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from support.pages import Site
 from support.server import Session
+from support.snapshots import ref_of
 
 LOGIN = """<title>Sign in</title>
 <form onsubmit="event.preventDefault(); setTimeout(() => {
   document.querySelector('#out').textContent = 'Welcome ' + user.value }, 150)">
 <label>Name <input id=user></label><label>Password <input id=pass type=password></label>
 <button>Sign in</button></form><p id=out></p>"""
-
-
-def ref_of(snapshot: str, role: str, name: str) -> str:
-    """The @ref of an element in a snapshot."""
-    found = re.search(rf'{role} "{re.escape(name)}".*?ref=(e\d+)', snapshot)
-    assert found, f"no {role} {name!r} in:\n{snapshot}"
-    return f"@{found[1]}"
 
 
 def test_an_agent_signs_in(browser: Session, site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,6 +12,7 @@ import httpx2
 import pytest
 
 from browser_shell.core.calls import Principal
+from browser_shell.http.auth import Unknown
 from browser_shell.http.mcp_endpoint import MAX_BODY_BYTES
 from browser_shell.testing.fakes import RecordingSandbox, a_pipeline
 from browser_shell.testing.live import serving
@@ -62,17 +64,18 @@ async def test_a_post_that_accepts_no_event_stream_is_406(connect: Connect) -> N
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"Host": "evil.example"}, 421),
-        ({"Host": "evil.example:80"}, 421),
-        ({"Host": "localhost.evil.example"}, 421),
-        ({"Host": "169.254.169.254"}, 421),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:80"}, 403),
+        ({"Host": "localhost.evil.example"}, 403),
+        ({"Host": "169.254.169.254"}, 403),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://localhost.evil.example:80"}, 403),
         ({"Host": "localhost"}, 200),
         ({"Host": "localhost:18080"}, 200),
         ({"Host": "[::1]:8080"}, 200),
-        ({"Origin": "http://localhost:6274"}, 200),
+        ({"Origin": "http://localhost:6274"}, 403),
+        ({"Origin": "http://localhost:18080", "Host": "localhost:18080"}, 200),
     ],
 )
 async def test_only_this_machine_may_talk_to_a_loopback_server(
@@ -102,11 +105,62 @@ async def test_a_body_that_is_no_request_is_400(connect: Connect, content: bytes
         assert (await client.http.post("/mcp", headers=headers, content=content)).status_code == 400
 
 
-async def test_another_content_type_is_400(connect: Connect) -> None:
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("text/plain", 415),
+        ("application/json-patch+json", 415),
+        ("application/jsonp", 415),
+        ("application/json; charset=utf-16", 415),
+        ("application/json; charset=utf-8", 200),
+        ("APPLICATION/JSON", 200),
+    ],
+)
+async def test_only_json_is_read(connect: Connect, kind: str, status: int) -> None:
     async with connect(a_pipeline()) as client:
         headers, content = client.prepared("tools/list")
-        response = await client.http.post("/mcp", headers={**headers, "Content-Type": "text/plain"}, json=content)
+        response = await client.http.post("/mcp", headers={**headers, "Content-Type": kind}, json=content)
+    assert response.status_code == status
+
+
+async def test_a_compressed_body_is_not_unpacked(connect: Connect) -> None:
+    async with connect(a_pipeline()) as client:
+        headers, _ = client.prepared("tools/list")
+        bomb = gzip.compress(bytes(8 * 1024 * 1024))
+        response = await client.http.post("/mcp", headers={**headers, "Content-Encoding": "gzip"}, content=bomb)
+    assert response.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":NaN,"method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":true,"method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":{},"method":"tools/list"}',
+        b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[1]}',
+        b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"a":' + b"[" * 64 + b"]" * 64 + b"}}",
+        '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'.encode("utf-16"),
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+    ],
+)
+async def test_what_two_readers_could_read_differently_is_not_read(connect: Connect, content: bytes) -> None:
+    async with connect(a_pipeline()) as client:
+        headers, _ = client.prepared("tools/list")
+        response = await client.http.post("/mcp", headers=headers, content=content)
     assert response.status_code == 400
+    assert not any(word in response.text for word in ("pydantic", "http", "Traceback"))
+
+
+async def test_brackets_in_a_text_are_not_depth() -> None:
+    sandbox = RecordingSandbox()
+    async with serving(a_pipeline(sandbox=sandbox)) as address, httpx2.AsyncClient() as http:
+        content = body("tools/call", call_params("fill", "#a", '\\"' + "[" * 500))
+        await http.post(f"{address}/mcp", headers=BOTH, json=content)
+    assert sandbox.ran[0][1].operands[1] == '\\"' + "[" * 500
 
 
 async def test_an_unknown_protocol_version_is_400() -> None:
@@ -169,17 +223,17 @@ async def test_without_a_handshake_no_session_is_made() -> None:
 async def test_a_session_answers_only_the_subject_that_opened_it() -> None:
     sandbox = RecordingSandbox()
 
-    def from_header(scope: object) -> Principal:
-        assert isinstance(scope, dict)
-        return Principal(subject=dict(scope["headers"])[b"x-subject"].decode())
+    class Named:
+        def identify(self, authorization: str | None) -> Principal | Unknown:
+            return Principal(subject=authorization or "")
 
-    async with serving(a_pipeline(sandbox=sandbox), principal_of=from_header) as address, httpx2.AsyncClient() as http:
+    async with serving(a_pipeline(sandbox=sandbox), callers=Named()) as address, httpx2.AsyncClient() as http:
         opened = await http.post(
-            f"{address}/mcp", headers={**BOTH, "X-Subject": "ann"}, json=body("initialize", INITIALIZE)
+            f"{address}/mcp", headers={**BOTH, "Authorization": "ann"}, json=body("initialize", INITIALIZE)
         )
         session = {**BOTH, "Mcp-Session-Id": opened.headers["mcp-session-id"]}
         content = body("tools/call", call_params())
-        bob = await http.post(f"{address}/mcp", headers={**session, "X-Subject": "bob"}, json=content)
-        ann = await http.post(f"{address}/mcp", headers={**session, "X-Subject": "ann"}, json=content)
+        bob = await http.post(f"{address}/mcp", headers={**session, "Authorization": "bob"}, json=content)
+        ann = await http.post(f"{address}/mcp", headers={**session, "Authorization": "ann"}, json=content)
     assert (bob.status_code, ann.status_code) == (404, 200)
     assert [principal.subject for principal, _ in sandbox.ran] == ["ann"]

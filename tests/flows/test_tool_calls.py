@@ -18,9 +18,11 @@ from browser_shell.testing.fakes import (
     BrokenSandbox,
     CrashingAfterHook,
     FakeClock,
+    FakePerson,
     FakePolicy,
     FakeResolver,
     FullDiskAudit,
+    RecordingActivity,
     RecordingAudit,
     RecordingSandbox,
     a_pipeline,
@@ -42,6 +44,8 @@ def a_real_tool(sandbox: Sandbox) -> Pipeline:
         resolver=FakeResolver(),
         audit=RecordingAudit(),
         sandbox=sandbox,
+        human=FakePerson(),
+        activity=RecordingActivity(),
         clock=FakeClock(),
     )
 

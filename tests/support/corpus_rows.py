@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,27 @@ def unfold(value: Any) -> Any:
         return [unfold(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if "__repeat_str__" in value:
-        macro = value["__repeat_str__"]
-        return macro["s"] * macro["n"]
-    if "__repeat_item__" in value:
-        macro = value["__repeat_item__"]
-        return [*macro.get("prefix", []), *[macro["item"]] * macro["n"]]
+    for name, macro in value.items():
+        if name in _MACROS:
+            return _MACROS[name](macro)
     if "__template__" in value:
         return value["__template__"] % unfold(value["fill"])
     return {key: unfold(item) for key, item in value.items()}
+
+
+def _chunked(macro: dict[str, Any]) -> bytes:
+    data = (macro["chunk"] * macro["chunk_size"]).encode()
+    chunk = b"%x\r\n%s\r\n" % (len(data), data)
+    return bytes(macro["head"].encode("latin-1") + chunk * macro["chunks"] + b"0\r\n\r\n")
+
+
+_MACROS: dict[str, Callable[[Any], Any]] = {
+    "__repeat_str__": lambda macro: macro["s"] * macro["n"],
+    "__repeat_item__": lambda macro: [*macro.get("prefix", []), *[macro["item"]] * macro["n"]],
+    "__encode__": lambda macro: macro["text"].encode(macro["encoding"]),
+    "__bytes_hex__": bytes.fromhex,
+    "__hex__": bytes.fromhex,
+    "__many_headers__": lambda count: [[f"X-H{number}", "v"] for number in range(count)],
+    "__gzip_bomb__": lambda macro: gzip.compress(bytes(macro["inflated_mib"] * 1024 * 1024)),
+    "__chunked__": _chunked,
+}

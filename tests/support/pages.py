@@ -70,8 +70,13 @@ class Site:
     def watch(self, body: str, *, title: str = "watched") -> WatchedPage:
         """Puts a page at a path of its own, whose scripts can `tell`."""
         path = f"/watched/{next(self.numbers)}"
-        told = self.told[path] = []
-        return WatchedPage(url=self.add(path, f"<!doctype html><title>{title}</title>{_TELL % path}{body}"), told=told)
+        url = self.add(path, f"<!doctype html><title>{title}</title>{self.teller(path)}{body}")
+        return WatchedPage(url=url, told=self.told[path])
+
+    def teller(self, path: str) -> str:
+        """The script that gives a page `tell`; what it tells is found in `told` under this path."""
+        self.told[path] = []
+        return _TELL % path
 
     def answer(self, request: Request) -> str | bytes | None:
         if request.path.startswith("/told/"):

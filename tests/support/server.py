@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,8 @@ from typing import Any
 
 _READY_SECONDS = 60
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/mcp")
+_TOKEN = re.compile(r"^ +token +([\w-]+\.[\w-]+\.[\w-]+)$")
+_LAST_LINE = "Ctrl-C"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Server:
     argv: list[str]
     lines: list[str] = field(default_factory=list)
     port: int = 0
+    token: str = ""
+    """Of the throw-away key; '' when the server was given a key, or asks for no token."""
     reader: threading.Thread = field(default_factory=threading.Thread)
 
     def session(self, session_id: str = "s1") -> Session:
@@ -75,6 +79,10 @@ class Server:
         sockets = self.devtools_directory / "s"
         return {path.stem: int(path.read_text()) for path in sockets.glob("*.pid")}
 
+    @property
+    def authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
     def rpc(self, message: Mapping[str, Any], *, seconds: float = 130) -> Any:
         """One JSON-RPC exchange without a session."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
@@ -83,7 +91,11 @@ class Server:
                 "POST",
                 "/mcp",
                 json.dumps(message),
-                {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"},
+                {
+                    "Content-Type": "application/json",
+                    "Accept": "application/json, text/event-stream",
+                    **self.authorization,
+                },
             )
             text = connection.getresponse().read().decode()
         finally:
@@ -149,7 +161,11 @@ def _attachment(block: dict[str, Any]) -> tuple[str, bytes]:
 
 @contextmanager
 def running_server(
-    policy: Mapping[str, Any], *, env: Mapping[str, str] | None = None, runtime: Path | None = None
+    policy: Mapping[str, Any],
+    *,
+    env: Mapping[str, str] | None = None,
+    runtime: Path | None = None,
+    wrapper: Sequence[str] = (),
 ) -> Iterator[Server]:
     """Starts a server on free ports and stops it at the end, with everything it started."""
     directory = Path(tempfile.mkdtemp(prefix="bsh-", dir="/tmp"))
@@ -164,9 +180,10 @@ def running_server(
         "BROWSER_SHELL_STATE_DIR": str(directory / "state"),
         "BROWSER_REMOTE_DEBUGGING_PORT": "0",
         "PUBLIC_PORT": "0",
+        "BROWSER_SHELL_REQUESTS_PER_SECOND": "10000",
         **(env or {}),
     }
-    argv = [str(Path(sys.executable).with_name("browser-shell")), "serve"]
+    argv = [*wrapper, str(Path(sys.executable).with_name("browser-shell")), "serve"]
     server = Server(
         process=start_process(argv, settings),
         runtime=Path(settings["BROWSER_SHELL_RUNTIME_DIR"]),
@@ -193,9 +210,11 @@ def wait_ready(server: Server) -> None:
     def read() -> None:
         for line in server.process.stdout or ():
             server.lines.append(line)
-            found = _ADDRESS.search(line)
-            if found:
+            if found := _ADDRESS.search(line):
                 server.port = int(found[1])
+            if found := _TOKEN.search(line):
+                server.token = found[1]
+            if _LAST_LINE in line:
                 ready.set()
         ready.set()
 

@@ -17,6 +17,8 @@ log = structlog.get_logger()
 
 _CHUNK_BYTES = 256 * 1024
 _CONNECTIONS_TABLE = Path("/proc/net/tcp")
+_ESTABLISHED = "01"
+_NO_INODE = "0"
 
 
 def listen_for_driver(port: int) -> socket.socket:
@@ -47,8 +49,11 @@ async def relay(
         async with client:
             peer_port = int(client.extra(SocketAttribute.remote_port))  # noqa: S610  no Django here
             our_port = int(client.extra(SocketAttribute.local_port))  # noqa: S610
-            if _owner_of(peer_port, our_port) not in allowed_uids:
-                log.warning("devtools_stranger_refused")
+            owner = _owner_of(peer_port, our_port)
+            if owner is None:
+                return  # It has left already.
+            if owner not in allowed_uids:
+                log.warning("devtools_stranger_refused", uid=owner)
                 return
             try:
                 inner = await SocketStream.from_socket(await connect())
@@ -61,13 +66,16 @@ async def relay(
 
 
 def _owner_of(peer_port: int, our_port: int) -> int | None:
-    """The account whose socket is connected from 127.0.0.1:peer_port to us, from the kernel's own table."""
-    wanted = (f"0100007F:{peer_port:04X}", f"0100007F:{our_port:04X}")
+    """The account whose socket is connected from 127.0.0.1:peer_port to us, from the kernel's own table.
+
+    None for a socket that its owner has let go of: older kernels then say that it is root's.
+    """
+    wanted = (f"0100007F:{peer_port:04X}", f"0100007F:{our_port:04X}", _ESTABLISHED)
     with _CONNECTIONS_TABLE.open(encoding="ascii") as table:
         next(table)
         for line in table:
             fields = line.split()
-            if (fields[1], fields[2]) == wanted:
+            if (fields[1], fields[2], fields[3]) == wanted and fields[9] != _NO_INODE:
                 return int(fields[7])
     return None
 

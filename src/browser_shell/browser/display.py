@@ -19,6 +19,8 @@ from browser_shell.process.account import Account
 
 XVNC = Path("/usr/bin/Xtigervnc")
 WINDOW_MANAGER = Path("/usr/bin/matchbox-window-manager")
+VNC_SOCKET = "vnc.sock"
+"""Its name in the display's directory."""
 _START_SECONDS = 10.0
 _X_SOCKETS = Path("/tmp/.X11-unix")  # noqa: S108  the place is fixed by the X protocol
 _FAMILY_WILD = 0xFFFF
@@ -86,7 +88,7 @@ def _xvnc_argv(settings: DisplaySettings, cookie: Path, number_pipe: int) -> tup
         *(str(XVNC), "-displayfd", str(number_pipe), "-auth", str(cookie)),
         *("-geometry", f"{settings.width}x{settings.height}", "-depth", "24", "-noreset", "-extension", "GLX"),
         # X and VNC on unix sockets only: the box opens no port for its picture.
-        *("-nolisten", "tcp", "-rfbport", "-1", "-rfbunixpath", str(settings.directory / "vnc.sock")),
+        *("-nolisten", "tcp", "-rfbport", "-1", "-rfbunixpath", str(settings.directory / VNC_SOCKET)),
         *("-rfbunixmode", "0600", "-SecurityTypes", "None", "-AlwaysShared"),
         # One clipboard would join every session and every viewer, and the size of the display is the operator's.
         *("-AcceptCutText=0", "-SendCutText=0", "-AcceptSetDesktopSize=0"),

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import structlog
 from anyio.abc import Process
 
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from browser_shell.core.json_values import JsonObject
 from browser_shell.process import orphans, spawn
 from browser_shell.process.account import Account
+
+log = structlog.get_logger()
 
 # Of the system, not of a virtual environment: the account must be able to read it.
 INTERPRETER = Path("/usr/bin/python3")
@@ -124,6 +127,9 @@ async def _proxy_listener(control: socket.socket) -> socket.socket:
         raise JailUnavailable(_REMEDY.format(reason="its helper did not start; see chromium.log")) from cause
     if not handles:
         raise JailUnavailable(_REMEDY.format(reason=message.get("error")))
+    if message.get("arranged") is not True:
+        # The network is shut all the same; only the second lock, Chromium's managed policy, is missing.
+        log.warning("jail_cannot_mount", missing="the managed policy and the hidden folders")
     listener = socket.socket(fileno=handles[0])
     listener.setblocking(False)
     return listener

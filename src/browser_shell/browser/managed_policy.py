@@ -11,6 +11,8 @@ from browser_shell.core.json_values import JsonObject, JsonValue
 # Never here: DeveloperToolsAvailability 2, which would also shut out our own DevTools connection.
 _CONSTANT: JsonObject = {
     "AllowFileSelectionDialogs": False,
+    # Also the captive portal check, which asks Google in the session's name after every certificate error.
+    "AlternateErrorPagesEnabled": False,
     "AudioCaptureAllowed": False,
     "AutofillAddressEnabled": False,
     "AutofillCreditCardEnabled": False,

@@ -84,14 +84,12 @@ class Session:
             await self._make_context(connection.devtools)
             self.generation = connection.generation
         notices += await self._choose_tab(connection.devtools)
-        self.come_to_front(connection.devtools)
         return notices
 
-    def come_to_front(self, devtools: DevTools) -> None:
-        """Shows people who watch the window that is acted on. No command waits for it, or needs it."""
-        if self.tracker.front != self.context_id:
-            self.tracker.front = self.context_id
-            devtools.post("Target.activateTarget", {"targetId": self.active})
+    def raise_window(self, devtools: DevTools) -> None:
+        """For people who watch: nobody waits for it, and no command needs it."""
+        self.tracker.front = self.context_id
+        devtools.post("Target.activateTarget", {"targetId": self.active})
 
     def window(self) -> SessionWindow:
         """As people who watch are told of it."""

@@ -24,6 +24,8 @@ from browser_shell.process.account import Account, make_private_directory
 log = structlog.get_logger()
 
 _SWEEP_SECONDS = 5.0
+_STAY_SECONDS = 1.0
+"""How long people see a window before it makes room for another one that is used."""
 _REMEMBERED_ENDS = 1000
 
 
@@ -59,6 +61,8 @@ class Sessions:
         self._directory = directory
         self._account = account
         self._human = human
+        self._person_seen_at = 0.0
+        self._raised_at = 0.0
         self._proxy_addresses = proxy_addresses
         self._open: dict[SessionKey, Session] = {}
         self._ended: dict[SessionKey, str] = {}
@@ -105,10 +109,28 @@ class Sessions:
     async def bring_to_front(self, subject: str, session_id: str) -> None:
         """Nothing happens when there is no such session, or no browser."""
         session = self._open.get(SessionKey(subject=subject, session_id=session_id))
-        if session is None or not session.context_id or not self._supervisor.is_current(session.generation):
+        if session is not None and session.context_id:
+            await self._raise(session)
+
+    async def show_latest(self) -> None:
+        """Raises the window of the session that was used last, unless it is in front or that was just changed.
+
+        Whoever watches calls it now and then. The calls themselves do not: to raise a window for each call of two
+        sessions that work side by side would cost every call 30 ms, and nobody could follow the picture.
+        """
+        now = self._clock.monotonic()
+        shown = [session for session in self._open.values() if session.context_id and session.active]
+        if not shown or now - self._raised_at < _STAY_SECONDS or self._human.seconds_left() > 0:
             return
-        with suppress(BrowserUnavailable):
-            session.come_to_front((await self._supervisor.connection(seconds=0.1)).devtools)
+        latest = max(shown, key=lambda session: session.last_used)
+        if latest.last_used > self._raised_at and latest.context_id != self._tabs.front:
+            await self._raise(latest)
+
+    async def _raise(self, session: Session) -> None:
+        self._raised_at = self._clock.monotonic()
+        if self._supervisor.is_current(session.generation):
+            with suppress(BrowserUnavailable):
+                session.raise_window((await self._supervisor.connection(seconds=0.1)).devtools)
 
     async def close_all(self) -> None:
         for session in list(self._open.values()):
@@ -120,8 +142,7 @@ class Sessions:
             await anyio.sleep(min(_SWEEP_SECONDS, self._limits.idle_seconds / 2))
             if self._human.seconds_left() > 0:
                 # Agents cannot use their sessions now, and a person may be at work in one.
-                for session in self._open.values():
-                    session.last_used = self._clock.monotonic()
+                self._person_seen_at = self._clock.monotonic()
             for session in list(self._open.values()):
                 if self._is_idle(session):
                     async with session.lock:
@@ -131,7 +152,8 @@ class Sessions:
                             log.info("session_expired", session=session.name)
 
     def _is_idle(self, session: Session) -> bool:
-        return not session.ended and self._clock.monotonic() - session.last_used >= self._limits.idle_seconds
+        last_used = max(session.last_used, self._person_seen_at)
+        return not session.ended and self._clock.monotonic() - last_used >= self._limits.idle_seconds
 
     def _admit(self, key: SessionKey) -> Session:
         if len(self._open) >= self._limits.max_sessions:

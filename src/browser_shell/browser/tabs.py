@@ -120,6 +120,7 @@ class TabTracker:
         context = self.of_context(context_id)
         tab = context.tabs.get(target_id)
         if tab is None:
+            self.front = context_id  # New windows come up in front of the others.
             return context.add(target_id, url, title)
         tab.url, tab.title = url, title
         return tab

@@ -13,14 +13,12 @@ from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind
 
-CONTROL_IDLE_SECONDS = 10.0
-"""Control by input alone ends this long after the last key, button or motion."""
 LONGEST_HOLD_SECONDS = 30 * 60.0
 """A takeover that nobody handed back ends after this long."""
 WAIT_WHILE_HELD_SECONDS = 15.0
 """What agents are told to wait when a person has taken over and nobody knows for how long."""
 _LAST_RECORD_SECONDS = 5
-TOOL = "vnc"
+TOOL = "viewer"
 
 log = structlog.get_logger()
 

@@ -226,6 +226,9 @@ class SessionWindows(Protocol):
     async def bring_to_front(self, subject: str, session_id: str) -> None:
         """Nothing happens when there is no such session, or no browser."""
 
+    async def show_latest(self) -> None:
+        """Brings the session that was used last to the front, at a pace that people can follow."""
+
 
 class ActivityFeed(Protocol):
     """What happened lately, for people who watch."""

@@ -1,7 +1,8 @@
-"""Typed audit records. They carry hashes and lengths of what a person typed, never the text."""
+"""Typed audit records. What a person typed is in them only as `SecretText`, of which the log keeps length and HMAC."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,14 +14,69 @@ class RecordKind(Enum):
     POLICY_BLOCKED = "POLICY_BLOCKED"
     SANDBOX_EXEC = "SANDBOX_EXEC"
     TOOL_FINISHED = "TOOL_FINISHED"
-    EGRESS_CONNECT = "EGRESS_CONNECT"
+    MCP_CONTAINER_SPAWN = "MCP_CONTAINER_SPAWN"
+    MCP_CONTAINER_EXEC = "MCP_CONTAINER_EXEC"
+    MCP_CONTAINER_CLEANUP = "MCP_CONTAINER_CLEANUP"
+    MCP_FILE_WRITE = "MCP_FILE_WRITE"
     MCP_NETWORK_BLOCKED = "MCP_NETWORK_BLOCKED"
+    MCP_COMMAND_BLOCKED = "MCP_COMMAND_BLOCKED"
+    SESSION_OPENED = "SESSION_OPENED"
+    SESSION_CLOSED = "SESSION_CLOSED"
+    EGRESS_CONNECT = "EGRESS_CONNECT"
     TICKET_ISSUED = "TICKET_ISSUED"
     TICKET_SPENT = "TICKET_SPENT"
     VIEWER_CONNECTED = "VIEWER_CONNECTED"
     VIEWER_LEFT = "VIEWER_LEFT"
     TAKEOVER_BEGUN = "TAKEOVER_BEGUN"
     TAKEOVER_ENDED = "TAKEOVER_ENDED"
+
+    @property
+    def announces_act(self) -> bool:
+        """Whether something is about to happen. Such a record is on the disk before it does."""
+        return self in _INTENTS
+
+    @property
+    def reports_end(self) -> bool:
+        """Whether something is over. Such a record is kept and written later when the disk is full now."""
+        return self in _ENDS
+
+
+_INTENTS = frozenset(
+    {
+        RecordKind.SANDBOX_EXEC,
+        RecordKind.MCP_CONTAINER_SPAWN,
+        RecordKind.MCP_CONTAINER_EXEC,
+        RecordKind.EGRESS_CONNECT,
+        RecordKind.TICKET_ISSUED,
+        RecordKind.VIEWER_CONNECTED,
+        RecordKind.TAKEOVER_BEGUN,
+    }
+)
+_ENDS = frozenset(
+    {
+        RecordKind.TOOL_FINISHED,
+        RecordKind.MCP_CONTAINER_CLEANUP,
+        RecordKind.MCP_FILE_WRITE,
+        RecordKind.SESSION_CLOSED,
+        RecordKind.VIEWER_LEFT,
+        RecordKind.TAKEOVER_ENDED,
+    }
+)
+
+
+class SecretText:
+    """Text that must not be written down. It does not show in `repr`, so it cannot slip into a log line."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return f"SecretText({len(self._text)} characters)"
+
+    def reveal(self) -> str:
+        return self._text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +88,47 @@ class AuditRecord:
     subject: str
     tool: str
     session_id: str = ""
+    trace_id: str = ""
+    """The caller's W3C trace id (`trace_id_of`), so that this record can be found from the caller's traces."""
     subcommand: str = ""
     host: str = ""
     """Host of the URL asked for. Paths and queries may hold secrets and stay out."""
     rule_id: str = ""
     error: str = ""
     exit_code: int | None = None
+    judged_ms: float | None = None
+    """From the call's arrival to the policy's decision."""
+    ran_ms: float | None = None
+    """The act itself."""
     duration_ms: float | None = None
+    """All of it."""
+    text: SecretText | None = None
+    """What was typed. The log writes `text_length` and `text_hmac` instead."""
+    run_id: str = ""
+    container_id: str = ""
+    image: str = ""
+    """By digest or local id."""
+    limits: str = ""
+    """Of a container, in words."""
+    path: str = ""
+    """Of an artifact, relative to the run's output."""
+    size_bytes: int | None = None
+    sha256: str = ""
+    """Of an artifact, or of the evidence of a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Where a record stands in the log: evidence elsewhere names it by these."""
+
+    sequence: int
+    sha256: str
+
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+
+
+def trace_id_of(traceparent: object) -> str:
+    """The trace id in a W3C `traceparent` (Trace Context, section 3.2); '' for anything that is none."""
+    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
+    return found.group(1) if found else ""

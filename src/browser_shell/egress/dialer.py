@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
@@ -32,6 +32,18 @@ class EgressFailed(Exception):
     """The policy says yes, and the other side does not answer."""
 
 
+async def _connect(address: str, port: int) -> SocketStream:
+    return await anyio.connect_tcp(address, port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialled:
+    """A connection to the host that was judged."""
+
+    target: UrlTarget
+    stream: SocketStream
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialer:
     """The only code that connects the browser to anything."""
@@ -42,8 +54,10 @@ class Dialer:
     audit: AuditLog
     clock: Clock
     on_denial: Callable[[Denial], None]
+    connect: Callable[[str, int], Awaitable[SocketStream]] = _connect
+    """To an address, never to a name: a second lookup could give another answer than the one that was judged."""
 
-    async def dial(self, requester: Requester, url: str) -> SocketStream:
+    async def dial(self, requester: Requester, url: str) -> Dialled:
         """Connects to the host of `url`, of which only scheme, host and port count.
 
         Raises: EgressDenied, EgressFailed.
@@ -53,26 +67,27 @@ class Dialer:
         fixed = self.rules.resolved_by_policy(target.host)
         if fixed is not None:
             addresses, port = [fixed.address], fixed.port
-        await self._record(requester, target, RecordKind.EGRESS_CONNECT, rule_id="")
+        await self._record(requester, _name(target), RecordKind.EGRESS_CONNECT, rule_id="")
         for address in addresses[:_ADDRESSES_TRIED]:
             try:
                 with anyio.fail_after(_CONNECT_SECONDS):
-                    return await anyio.connect_tcp(str(address), port)
+                    return Dialled(target=target, stream=await self.connect(str(address), port))
             except (OSError, TimeoutError):
                 continue
         raise EgressFailed(f"{target.host} port {port} does not answer")
 
     async def check_plain(self, requester: Requester, url: str) -> None:
-        """Whether a tunnel to an allowed host may carry something other than TLS. Raises: EgressDenied."""
-        await self._judged(requester, url)
+        """Whether a tunnel to a host that was judged may carry something other than TLS. Raises: EgressDenied.
+
+        Only the scheme is new here, and the tunnel leads where it leads: there is nothing to look up.
+        """
+        target = await self._parsed(requester, url)
+        decision = self.rules.judge_name(target)
+        if decision is not None and not decision.allowed:
+            await self.refuse(requester, target, decision)
 
     async def _judged(self, requester: Requester, url: str) -> tuple[UrlTarget, list[IpAddress]]:
-        try:
-            target = self.parse(url)
-        except CallRefused as refusal:
-            raise EgressDenied(
-                Decision(allowed=False, rule_id=refusal.rule_id or "url.syntax", reason=refusal.public_message)
-            ) from refusal
+        target = await self._parsed(requester, url)
         decision = self.rules.judge_name(target)
         addresses: list[IpAddress] = [target.address] if target.address is not None else []
         if decision is None:
@@ -82,6 +97,14 @@ class Dialer:
         if not decision.allowed:
             await self.refuse(requester, target, decision)
         return target, addresses
+
+    async def _parsed(self, requester: Requester, url: str) -> UrlTarget:
+        try:
+            return self.parse(url)
+        except CallRefused as refusal:
+            decision = Decision(allowed=False, rule_id=refusal.rule_id or "url.syntax", reason=refusal.public_message)
+            await self._record(requester, "", RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
+            raise EgressDenied(decision) from refusal
 
     async def refuse(self, requester: Requester, target: UrlTarget, decision: Decision) -> None:
         """Remembers and records a refusal. Raises: EgressDenied, always."""
@@ -95,10 +118,10 @@ class Dialer:
                 reason=decision.reason,
             )
         )
-        await self._record(requester, target, RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
+        await self._record(requester, _name(target), RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
         raise EgressDenied(decision)
 
-    async def _record(self, requester: Requester, target: UrlTarget, kind: RecordKind, *, rule_id: str) -> None:
+    async def _record(self, requester: Requester, host: str, kind: RecordKind, *, rule_id: str) -> None:
         try:
             await self.audit.record(
                 AuditRecord(
@@ -107,7 +130,7 @@ class Dialer:
                     subject=requester.subject,
                     session_id=requester.session_id,
                     tool="egress",
-                    host=f"{target.host}:{target.port}",
+                    host=host,
                     rule_id=rule_id,
                 )
             )
@@ -116,3 +139,7 @@ class Dialer:
             raise EgressDenied(
                 Decision(allowed=False, rule_id="audit.unavailable", reason="the audit log cannot be written")
             ) from cause
+
+
+def _name(target: UrlTarget) -> str:
+    return f"[{target.host}]:{target.port}" if ":" in target.host else f"{target.host}:{target.port}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import anyio
 import h11
@@ -13,13 +15,18 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from browser_shell.core.egress import Requester
 from browser_shell.egress.dialer import Dialer, EgressDenied, EgressFailed
-from browser_shell.egress.forward import Upstream, exchange, read_head, send_simple
+from browser_shell.egress.forward import CONNECTION_OVER, Upstream, exchange, read_head, send_simple
 from browser_shell.egress.tunnel import join, looks_like_tls
 
 log = structlog.get_logger()
 
-_MAX_CONNECTIONS = 512
+_MAX_CONNECTIONS = 384
+"""Each may need two file handles, and many systems give a process 1024."""
+_MAX_PER_REQUESTER = 128
+"""Chromium keeps at most 32 connections and 32 WebSockets to one proxy address open."""
 _HEAD_SECONDS = 60.0
+_PAUSE_SECONDS = 0.1
+_NOT_IN_AN_AUTHORITY = frozenset("/\\?#@")
 _BLOCKED_PAGE = """<!doctype html><meta charset=utf-8><title>Blocked by policy</title>
 <body style="font:16px/1.5 sans-serif;max-width:40em;margin:4em auto;padding:0 1em">
 <h1>Blocked by policy</h1><p>{reason}</p><p>Rule: <code>{rule}</code></p></body>
@@ -37,22 +44,44 @@ class EgressProxy:
     async def serve(self, listener: SocketListener) -> None:
         """Until cancelled, or until the listener is gone."""
         room = anyio.Semaphore(_MAX_CONNECTIONS)
+        open_now: Counter[Requester | None] = Counter()
 
         async def handle(client: SocketStream) -> None:
-            async with room, client:
-                await self._serve_client(client)
+            try:
+                async with client:
+                    await self._serve_counted(client, open_now)
+            finally:
+                room.release()
 
-        await listener.serve(handle)
+        async with listener, anyio.create_task_group() as tasks:
+            while True:
+                # Whoever finds no room waits in the kernel's queue and costs nothing here.
+                await room.acquire()
+                tasks.start_soon(handle, await _accept(listener))
 
-    async def _serve_client(self, client: SocketStream) -> None:
+    async def _serve_counted(self, client: SocketStream, open_now: Counter[Requester | None]) -> None:
         address = client.extra(SocketAttribute.local_address)  # noqa: S610  no Django here
         requester = self.requester_at(str(address[0]))
+        if open_now[requester] >= _MAX_PER_REQUESTER:
+            log.warning("egress_connections_at_limit", session_id=requester.session_id if requester else "")
+            return
+        open_now[requester] += 1
+        try:
+            await self._serve_client(client, requester)
+        except CONNECTION_OVER:
+            return
+        finally:
+            open_now[requester] -= 1
+            if not open_now[requester]:
+                del open_now[requester]
+
+    async def _serve_client(self, client: SocketStream, requester: Requester | None) -> None:
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 * 1024)
         upstream: Upstream | None = None
         try:
             while True:
                 with anyio.fail_after(_HEAD_SECONDS):
-                    request = await read_head(client, connection)
+                    request = await self._next_request(client, connection)
                 if request is None:
                     return
                 if requester is None:
@@ -66,24 +95,35 @@ class EgressProxy:
                 if upstream is None:
                     return
                 connection.start_next_cycle()
-        except (h11.ProtocolError, OSError, TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError):
-            return  # The peer went away or spoke nonsense; either way this connection is over.
         finally:
             if upstream is not None:
                 await upstream.stream.aclose()
+
+    async def _next_request(self, client: SocketStream, connection: h11.Connection) -> h11.Request | None:
+        """None when there is none, or none that makes sense; then the client has been told."""
+        try:
+            request = await read_head(client, connection)
+        except h11.RemoteProtocolError as nonsense:
+            if connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                await send_simple(client, connection, nonsense.error_status_hint, "text/plain", b"")
+            return None
+        if request is not None and not _asks_a_proxy(request):
+            await send_simple(client, connection, 400, "text/plain", b"this is a proxy")
+            return None
+        return request
 
     async def _tunnel(
         self, client: SocketStream, connection: h11.Connection, requester: Requester, request: h11.Request
     ) -> None:
         try:
-            server = await self.dialer.dial(requester, f"https://{request.target.decode('ascii', 'replace')}/")
+            dialled = await self.dialer.dial(requester, f"https://{request.target.decode('ascii')}/")
         except EgressDenied as denied:
             await self._say_blocked(client, connection, denied)
             return
         except EgressFailed:
             await send_simple(client, connection, 502, "text/plain", b"")
             return
-        async with server:
+        async with dialled.stream as server:
             answer = h11.Response(status_code=200, headers=[], reason=b"Connection established")
             await client.send(connection.send(answer) or b"")
             await self._join_if_allowed(client, connection, server, requester, request)
@@ -97,11 +137,15 @@ class EgressProxy:
         request: h11.Request,
     ) -> None:
         first, _ = connection.trailing_data
-        first = bytes(first) or await client.receive()
+        if not first:
+            with anyio.fail_after(_HEAD_SECONDS):
+                first = await client.receive()
         if not looks_like_tls(first):
             # ws:// comes as a tunnel too. The scheme shows only now, and a policy may forbid the plain one.
-            authority = request.target.decode("ascii", "replace")
-            await self.dialer.check_plain(requester, f"http://{authority}/")
+            try:
+                await self.dialer.check_plain(requester, f"http://{request.target.decode('ascii')}/")
+            except EgressDenied:
+                return  # Inside a tunnel there is no way left to say so.
         await server.send(first)
         await join(client, server)
 
@@ -114,26 +158,50 @@ class EgressProxy:
         upstream: Upstream | None,
     ) -> Upstream | None:
         """One plain request. Returns the connection to use again, or None when this one must end."""
-        url = request.target.decode("ascii", "replace")
+        origin, path = _split(request.target.decode("ascii"))
+        if upstream is None or upstream.origin != origin:
+            if upstream is not None:
+                await upstream.stream.aclose()
+            try:
+                dialled = await self.dialer.dial(requester, f"{origin}/")
+            except EgressDenied as denied:
+                await self._say_blocked(client, connection, denied)
+                return None
+            except EgressFailed:
+                # Without a body the browser calls it a failure; with one it would be a page like any other.
+                await send_simple(client, connection, 502, "text/plain", b"")
+                return None
+            upstream = Upstream(origin=origin, authority=urlsplit(dialled.target.href).netloc, stream=dialled.stream)
+        reusable = False
         try:
-            if not url.lower().startswith("http://"):
-                raise h11.RemoteProtocolError("not a proxy request")
-            origin, path = _split(url)
-            if upstream is None or upstream.origin != origin:
-                if upstream is not None:
-                    await upstream.stream.aclose()
-                upstream = Upstream(origin=origin, stream=await self.dialer.dial(requester, f"{origin}/"))
-            return await exchange(client, connection, upstream, request, path)
-        except EgressDenied as denied:
-            await self._say_blocked(client, connection, denied)
-        except EgressFailed as failed:
-            await send_simple(client, connection, 502, "text/plain", str(failed).encode())
-        return None
+            reusable = await exchange(client, connection, upstream, request, path)
+        finally:
+            if not reusable:
+                await upstream.stream.aclose()
+        return upstream if reusable else None
 
     async def _say_blocked(self, client: SocketStream, connection: h11.Connection, denied: EgressDenied) -> None:
         decision = denied.decision
         page = _BLOCKED_PAGE.format(reason=html.escape(decision.reason), rule=html.escape(decision.rule_id))
         await send_simple(client, connection, 403, "text/html; charset=utf-8", page.encode())
+
+
+async def _accept(listener: SocketListener) -> SocketStream:
+    while True:
+        try:
+            return await listener.accept()
+        except OSError as fault:
+            # No file handle left, or a client that went away in the queue: neither is a reason to end.
+            log.warning("egress_accept_failed", reason=fault.strerror)
+            await anyio.sleep(_PAUSE_SECONDS)
+
+
+def _asks_a_proxy(request: h11.Request) -> bool:
+    """Whether the target has the form that RFC 9112 section 3.2 wants: authority with a port, or a full http URL."""
+    target = request.target.decode("ascii")
+    if request.method == b"CONNECT":
+        return target.rpartition(":")[2].isdigit() and not _NOT_IN_AN_AUTHORITY & set(target)
+    return target.lower().startswith("http://")
 
 
 def _split(url: str) -> tuple[str, str]:

@@ -7,6 +7,8 @@ from anyio.abc import SocketStream
 
 _CHUNK_BYTES = 256 * 1024
 _IDLE_SECONDS = 600.0
+_ENDING_SECONDS = 30.0
+"""What the other side gets to finish once one has ended: one that never ends would keep its place for nothing."""
 _TLS_HANDSHAKE = 0x16
 
 
@@ -15,23 +17,33 @@ def looks_like_tls(first: bytes) -> bool:
     return first[:1] == bytes((_TLS_HANDSHAKE,))
 
 
-async def join(one: SocketStream, other: SocketStream) -> None:
+async def join(
+    one: SocketStream,
+    other: SocketStream,
+    *,
+    idle_seconds: float = _IDLE_SECONDS,
+    ending_seconds: float = _ENDING_SECONDS,
+) -> None:
     """Copies both ways until both sides have ended, one has broken, or nothing has come for a long time."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_copy, one, other, tasks.cancel_scope)
-        tasks.start_soon(_copy, other, one, tasks.cancel_scope)
+
+        async def copy(source: SocketStream, sink: SocketStream) -> None:
+            try:
+                await _copy(source, sink, idle_seconds)
+                tasks.cancel_scope.deadline = anyio.current_time() + ending_seconds
+            except (OSError, TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+                tasks.cancel_scope.cancel()
+
+        tasks.start_soon(copy, one, other)
+        tasks.start_soon(copy, other, one)
 
 
-async def _copy(source: SocketStream, sink: SocketStream, both: anyio.CancelScope) -> None:
+async def _copy(source: SocketStream, sink: SocketStream, idle_seconds: float) -> None:
     try:
         while True:
-            with anyio.fail_after(_IDLE_SECONDS):
+            with anyio.fail_after(idle_seconds):
                 part = await source.receive(_CHUNK_BYTES)
-            await sink.send(part)
+            with anyio.fail_after(idle_seconds):
+                await sink.send(part)
     except anyio.EndOfStream:
-        try:
-            await sink.send_eof()
-        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            both.cancel()
-    except (OSError, TimeoutError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        both.cancel()
+        await sink.send_eof()

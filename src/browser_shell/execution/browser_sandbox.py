@@ -90,6 +90,7 @@ class BrowserSandbox:
     ) -> CommandResult:
         # Again, as this call may have stood in line behind another one of its session.
         require_agents_turn(self.human)
+        page_before = session.active
         notices = await session.prepare(starts_page=plan.name == "open")
         if plan.name in _BY_DEVTOOLS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
@@ -101,6 +102,8 @@ class BrowserSandbox:
             began = self.clock.monotonic()
             async with self._recovered(session):
                 await self._bind(session)
+                if session.active != page_before:
+                    await self.driver.settle(session.name)
                 result = await self._drive(session, plan, deadline)
             requester = Requester(subject=principal.subject, session_id=plan.session_id)
             result, told = explain_denials(result, self.denials.since(requester, session.denials_told), began)

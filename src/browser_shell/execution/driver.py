@@ -15,6 +15,7 @@ from browser_shell.core.json_values import JsonValue
 from browser_shell.execution.driver_reply import DriverReply, read_reply
 from browser_shell.process import orphans, spawn
 from browser_shell.process.account import Account
+from browser_shell.process.spares import SpareCommands
 
 Words = Sequence[str]
 
@@ -22,6 +23,7 @@ Words = Sequence[str]
 _MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 _PREPARE_SECONDS = 15.0
 _REAP_POLLS = 100
+_SETTLE_SECONDS = 1.0
 _DAEMON_IDLE_MS = 600_000
 
 # agent-browser's own names of what our commands do. The second layer: a command that slipped past our grammar
@@ -82,6 +84,12 @@ class AgentBrowserDriver:
         self._settings = settings
         self._env = _environment(settings)
         self._daemons: dict[str, orphans.ProcessMark] = {}
+        self._busy: set[str] = set()
+        self._spares = SpareCommands(self._command)
+
+    async def keep_spares(self) -> None:
+        """Has the next CLI of each session waiting on its stdin, until cancelled: half of a short call is its start."""
+        await self._spares.run()
 
     async def make_ready(self, name: str, target_id: str) -> bool:
         """Starts the session's daemon on this page if it does not run. True when it is a new one.
@@ -101,12 +109,40 @@ class AgentBrowserDriver:
 
         Raises: ExecutionTimedOut, SandboxUnavailable.
         """
-        reply = await self._invoke(name, commands, annotate=annotate, seconds=seconds)
-        if name in self._daemons and self._daemon_of(name) != self._daemons[name]:
-            # The daemon died and the CLI started another, which opened the control port that every daemon opens.
+        self._busy.add(name)
+        try:
+            reply = await self._invoke(name, commands, annotate=annotate, seconds=seconds)
+        finally:
+            self._busy.discard(name)
+        if name in self._daemons:
+            self._spares.wish(name)
+        known, running = self._daemons.get(name), self._daemon_of(name)
+        if known is not None and running != known:
             await _reap(self._daemons.pop(name).pid)
-            await self._quieten(name)
+            if running is not None:
+                # The CLI started another, which opened the control port that every daemon opens.
+                await self._quieten(name)
         return reply
+
+    async def settle(self, name: str) -> None:
+        """Waits a moment until the idle daemons of other sessions have taken note of this session's new page.
+
+        Every daemon attaches to every page of the browser. One that is still at it when that page begins to load would
+        answer its own session only when the page has come, however long that takes.
+        """
+        with anyio.move_on_after(_SETTLE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                for other in self._daemons.keys() - self._busy - {name}:
+                    tasks.start_soon(self._hear_from, other)
+
+    async def _hear_from(self, name: str) -> None:
+        """A daemon answers one request after another, so any answer says that it has done what came before."""
+        try:
+            async with await anyio.connect_unix(self._settings.sockets / f"{name}.sock") as stream:
+                await stream.send(b'{"id":"settle","action":"settle"}\n')  # Nothing the action policy allows.
+                await stream.receive()
+        except (OSError, anyio.EndOfStream, anyio.BrokenResourceError):
+            return
 
     def replace_later(self, name: str) -> None:
         """The session's daemon is busy with a command that nobody waits for; the next command gets another one.
@@ -117,6 +153,7 @@ class AgentBrowserDriver:
 
     async def kill(self, name: str) -> None:
         """Ends the daemon at once. SIGTERM would wait for the command that it is busy with."""
+        await self._spares.drop(name)
         marks = {mark for mark in (self._daemons.pop(name, None), self._daemon_of(name)) if mark is not None}
         for mark in marks:
             orphans.kill_now(mark)
@@ -149,18 +186,19 @@ class AgentBrowserDriver:
 
     async def _invoke(self, name: str, commands: Sequence[Words], *, annotate: bool, seconds: float) -> DriverReply:
         stdin: JsonValue = [list(words) for words in commands]
-        finished = await spawn.run(
-            spawn.Command(
-                argv=self._argv(name, annotate=annotate),
-                env=self._env,
-                cwd=self._settings.home,
-                stdin=json.dumps(stdin).encode("utf-8"),
-                seconds=seconds,
-                max_output_bytes=_MAX_OUTPUT_BYTES,
-                account=self._settings.account,
-            )
+        begun = None if annotate else self._spares.take(name)
+        if begun is None:
+            begun = await spawn.begin(self._command(name, annotate=annotate))
+        return read_reply(await spawn.finish(begun, json.dumps(stdin).encode("utf-8"), seconds=seconds))
+
+    def _command(self, name: str, *, annotate: bool = False) -> spawn.Command:
+        return spawn.Command(
+            argv=self._argv(name, annotate=annotate),
+            env=self._env,
+            cwd=self._settings.home,
+            max_output_bytes=_MAX_OUTPUT_BYTES,
+            account=self._settings.account,
         )
-        return read_reply(finished)
 
     def _argv(self, name: str, *, annotate: bool) -> tuple[str, ...]:
         """Nothing that a client said is ever in here: agent-browser takes global flags from anywhere in its argv."""
@@ -184,9 +222,15 @@ class AgentBrowserDriver:
     def _daemon_of(self, name: str) -> orphans.ProcessMark | None:
         """The live daemon that wrote the session's pid file, if it really is the driver's program."""
         try:
-            pid = int((self._settings.sockets / f"{name}.pid").read_text(encoding="ascii"))
-        except (OSError, ValueError):
+            handle = os.open(f"{self._settings.sockets}/{name}.pid", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
             return None
+        try:
+            pid = int(os.read(handle, 32))
+        except ValueError:
+            return None
+        finally:
+            os.close(handle)
         return orphans.mark_of(pid) if orphans.runs_program(pid, self._settings.program) else None
 
 

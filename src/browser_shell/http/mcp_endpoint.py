@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+import re
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -19,23 +20,19 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import (
-    RequestBodyLimitMiddleware,
-    TransportSecurityMiddleware,
-    TransportSecuritySettings,
-)
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from browser_shell import __version__
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.errors import BrowserShellError, CallRefused, UnknownTool
-from browser_shell.core.json_values import JsonObject
+from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import CallHandler, NewId, ToolDescription
 from browser_shell.core.results import Attachment, ToolOutcome
+from browser_shell.policy.strict_json import parse_json
 
 SERVER_NAME = "browser-shell"
 INSTRUCTIONS = (
@@ -44,6 +41,7 @@ INSTRUCTIONS = (
     "is success; otherwise stderr says what to do."
 )
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 64
 LEGACY_SESSIONS = 256
 LEGACY_SESSION_IDLE_SECONDS = 30 * 60
 LIST_FRESH_MS = 5 * 60 * 1000
@@ -53,28 +51,18 @@ REQUEST_CANCELLED = -32800
 _WORK = "browser_shell.work"
 """Key of the ASGI scope under which one HTTP exchange keeps the cancel scope of what is done for it."""
 
-PrincipalOf: TypeAlias = Callable[[Scope], Principal]
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(rb"[][{}]")
 _Context: TypeAlias = ServerRequestContext[Any, Any]  # the SDK's own context is generic over what we do not use
 
 
-def local_principal(scope: Scope) -> Principal:
-    """Everyone is the same caller, as on a machine with one user."""
-    return Principal(subject="local")
+def principal_of(scope: Scope) -> Principal:
+    """Whom the gateway named; over standard input there is no gateway, and one user."""
+    principal: Principal = scope.get("state", {}).get("principal") or Principal(subject="local")
+    return principal
 
 
-def loopback_hosts() -> list[str]:
-    """Any port: a container may publish the server under another one. The name is what stops DNS rebinding."""
-    return [name + port for name in ("127.0.0.1", "localhost", "[::1]") for port in ("", ":*")]
-
-
-def loopback_origins(port: int) -> list[str]:
-    """Pages of this server only, not of any other program on the machine; with port 0, not known before, of any."""
-    return [f"http://{name}:{port or '*'}" for name in ("127.0.0.1", "localhost", "[::1]")]
-
-
-def build_server(
-    handler: CallHandler, *, new_id: NewId, principal_of: PrincipalOf = local_principal
-) -> Server[dict[str, Any]]:
+def build_server(handler: CallHandler, *, new_id: NewId) -> Server[dict[str, Any]]:
     """An MCP server with the tools of `handler` and nothing else: no prompts, resources, logging or completion."""
 
     async def list_tools(context: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -112,35 +100,24 @@ def build_server(
 
 
 class McpEndpoint:
-    """The ASGI application behind `/mcp`. Serve requests only inside `run()`."""
+    """The ASGI application behind `/mcp`. Serve requests only inside `run()`.
 
-    def __init__(
-        self,
-        handler: CallHandler,
-        *,
-        new_id: NewId,
-        principal_of: PrincipalOf = local_principal,
-        allowed_hosts: Sequence[str],
-        allowed_origins: Sequence[str] = (),
-        max_body_bytes: int = MAX_BODY_BYTES,
-    ) -> None:
-        server = build_server(handler, new_id=new_id, principal_of=principal_of)
-        self._principal_of = principal_of
-        self._edge = TransportSecurityMiddleware(
-            TransportSecuritySettings(allowed_hosts=list(allowed_hosts), allowed_origins=list(allowed_origins))
-        )
+    The gateway stands before it: a body comes whole, in the first message.
+    """
+
+    def __init__(self, handler: CallHandler, *, new_id: NewId) -> None:
+        server = build_server(handler, new_id=new_id)
         # JSON responses would keep the SDK from noticing that a modern client has gone.
         self._sessions = StreamableHTTPSessionManager(
             server,
             json_response=False,
             max_sessions=LEGACY_SESSIONS,
             session_idle_timeout=LEGACY_SESSION_IDLE_SECONDS,
-            max_request_body_size=max_body_bytes,
+            max_request_body_size=MAX_BODY_BYTES,
         )
         self._single_calls = StreamableHTTPSessionManager(
-            server, json_response=False, stateless=True, max_request_body_size=max_body_bytes
+            server, json_response=False, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
-        self._bounded = RequestBodyLimitMiddleware(self._serve, max_body_bytes)
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -148,37 +125,87 @@ class McpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = await self._edge.validate_request(Request(scope), is_post=scope["method"] == "POST")
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
         # Whatever ends the exchange ends the work for it. 2026-07-28 demands it. 2025-11-25 advises against it for the
         # sake of clients that resume a stream; this server has no resumable streams, so nobody could read the result.
         work = anyio.CancelScope()
         try:
-            await self._bounded({**scope, _WORK: work}, receive, send)
+            await self._serve({**scope, "headers": _plain_headers(scope), _WORK: work}, receive, send)
         finally:
             work.cancel()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        opening = await receive()
-
-        async def replay() -> Message:
-            nonlocal opening
-            first, opening = opening, {}
-            return first or await receive()
-
-        if _belongs_to_a_session(scope, opening):
-            await self._sessions.handle_request({**scope, "user": self._owner(scope)}, replay, send)
+        request: JsonValue = None
+        if scope["method"] == "POST":
+            opening = await receive()
+            try:
+                request = _read(opening["body"])
+            except ValueError:
+                await JSONResponse(_error(types.PARSE_ERROR, "Parse error"), 400)(scope, receive, send)
+                return
+            if not _is_message(request):
+                await JSONResponse(_error(types.INVALID_REQUEST, "Invalid Request"), 400)(scope, receive, send)
+                return
+            receive = _with_opening(opening, receive)
+        if _belongs_to_a_session(scope, request):
+            await self._sessions.handle_request({**scope, "user": _owner(scope)}, receive, send)
         else:
-            await self._single_calls.handle_request(scope, replay, send)
-
-    def _owner(self, scope: Scope) -> AuthenticatedUser:
-        """In the SDK's form, so that a session answers 404 to everyone but the subject that opened it."""
-        return AuthenticatedUser(AccessToken(token="", client_id=self._principal_of(scope).subject, scopes=[]))
+            await self._single_calls.handle_request(scope, receive, send)
 
 
-def _belongs_to_a_session(scope: Scope, opening: Message) -> bool:
+def _with_opening(opening: Message, receive: Receive) -> Receive:
+    kept = [opening]
+
+    async def replay() -> Message:
+        return kept.pop() if kept else await receive()
+
+    return replay
+
+
+def _error(code: int, message: str) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+
+
+def _is_message(request: JsonValue) -> bool:
+    """Whether it is one JSON-RPC message of MCP. The SDK would say so too, with its version and a link."""
+    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
+        return False
+    named = isinstance(request.get("method"), str) or ("method" not in request and request.keys() & {"result", "error"})
+    number = request.get("id", 0)
+    return (
+        bool(named)
+        and isinstance(number, str | int)
+        and not isinstance(number, bool)
+        and isinstance(request.get("params", {}), dict)
+    )
+
+
+def _plain_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """The SDK compares the type of the body letter by letter, and types know no case."""
+    return [(name, value.lower() if name == b"content-type" else value) for name, value in scope["headers"]]
+
+
+def _owner(scope: Scope) -> AuthenticatedUser:
+    """In the SDK's form, so that a session answers 404 to everyone but the subject that opened it."""
+    return AuthenticatedUser(AccessToken(token="", client_id=principal_of(scope).subject, scopes=[]))
+
+
+def _read(body: bytes) -> JsonValue:
+    """What the SDK will read too, only that it would also read twins, NaN and other encodings. Raises: ValueError."""
+    if _is_deep(body):
+        raise ValueError("nested too deeply")
+    return parse_json(body.decode("utf-8"))
+
+
+def _is_deep(body: bytes) -> bool:
+    depth = 0
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def _belongs_to_a_session(scope: Scope, request: JsonValue) -> bool:
     """Clients of the older era that shake hands get a session, so that their `notifications/cancelled` finds the call.
 
     A single `tools/list` or `tools/call` without a handshake is served on its own.
@@ -188,13 +215,6 @@ def _belongs_to_a_session(scope: Scope, opening: Message) -> bool:
         return False
     if scope["method"] != "POST" or "mcp-session-id" in headers:
         return True
-    body: bytes = opening.get("body", b"")
-    if b'"initialize"' not in body:
-        return False
-    try:
-        request = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
     return isinstance(request, dict) and request.get("method") == "initialize"
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from browser_shell.core.access import ViewMode
+from browser_shell.core.decisions import Decision
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.document_errors import explain
@@ -37,6 +39,7 @@ HostSuffix: TypeAlias = Annotated[str, AfterValidator(canonical_suffix)]
 ExemptAddress: TypeAlias = Annotated[str, AfterValidator(checked_exemption)]
 DialAddress: TypeAlias = Annotated[str, AfterValidator(checked_endpoint)]
 Subcommand: TypeAlias = Annotated[str, AfterValidator(_subcommand)]
+Subject: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
 Port: TypeAlias = Annotated[int, Field(ge=1, le=65535), AfterValidator(_usable_port)]
 
 
@@ -107,6 +110,39 @@ class SessionsSection(_Section):
     """A session that nobody used for this long is closed."""
 
 
+class ViewingSection(_Section):
+    """Who may watch the display. It is one: whoever watches sees every session of the box."""
+
+    allow_subjects: tuple[Subject, ...] | None = None
+    """Subjects of tokens that may get tickets; null means all."""
+    control_subjects: tuple[Subject, ...] | None = None
+    """Of those, the ones that may also get tickets for mouse and keyboard; null means all of them."""
+    control_idle_seconds: Annotated[int, Field(ge=1, le=600)] = 10
+    """Agents wait until a person with mouse and keyboard has not used them for this long, or has handed back."""
+
+    def decide(self, subject: str, mode: ViewMode) -> Decision:
+        """Whether a subject may have a ticket of this mode."""
+        if self.allow_subjects is not None and subject not in self.allow_subjects:
+            return Decision(allowed=False, rule_id="viewing.subject", reason="this subject may not watch")
+        limited = mode is ViewMode.CONTROL and self.control_subjects is not None
+        if limited and subject not in (self.control_subjects or ()):
+            return Decision(
+                allowed=False, rule_id="viewing.control", reason="this subject may watch, but not take over"
+            )
+        return Decision(allowed=True, rule_id="viewing.subject", reason="this subject may watch")
+
+
+class AuditSection(_Section):
+    """How the audit log is kept. It cannot be turned off."""
+
+    rotate_bytes: Annotated[int, Field(ge=64 * 1024, le=1024 * MIB)] = 32 * MIB
+    """A file of the log that is larger is followed by a new one. None is ever removed."""
+    checkpoint_records: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """After this many records the log signs what it holds."""
+    checkpoint_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
+    """After this long it does, however few they are."""
+
+
 class PolicyDocument(_Section):
     """The whole file. An empty document is the safe default."""
 
@@ -120,6 +156,10 @@ class PolicyDocument(_Section):
     """What results look like."""
     sessions: SessionsSection = SessionsSection()
     """How many browsers there are, and how long."""
+    viewing: ViewingSection = ViewingSection()
+    """Who may watch the display."""
+    audit: AuditSection = AuditSection()
+    """How the audit log is kept."""
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON: two files with one meaning have one digest."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
+_STAT_BYTES = 1024
 
 
 def adopt_orphans() -> None:
@@ -26,12 +27,8 @@ class ProcessMark:
 
 def mark_of(pid: int) -> ProcessMark | None:
     """The mark of a live process; None when there is none, or only its zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    if fields[0] == "Z":
+    fields = _stat_fields(pid)
+    if not fields or fields[0] == b"Z":
         return None
     return ProcessMark(pid=pid, start_ticks=int(fields[19]))
 
@@ -43,9 +40,10 @@ def is_alive(mark: ProcessMark) -> bool:
 def runs_program(pid: int, program: Path) -> bool:
     """Whether the process executes this very file, judged by inode."""
     try:
-        return Path(f"/proc/{pid}/exe").samefile(program)
+        running, wanted = os.stat(f"/proc/{pid}/exe"), os.stat(program)  # noqa: PTH116  asked twice a call
     except OSError:
         return False
+    return (running.st_dev, running.st_ino) == (wanted.st_dev, wanted.st_ino)
 
 
 def kill_now(mark: ProcessMark) -> None:
@@ -117,9 +115,19 @@ def reap_adopted() -> int:
 
 def _zombie_session(pid: int) -> int | None:
     """The session that an ended, uncollected process belonged to; None for any other process."""
+    fields = _stat_fields(pid)
+    return int(fields[3]) if fields and fields[0] == b"Z" else None
+
+
+def _stat_fields(pid: int) -> list[bytes]:
+    """What the kernel says of a process, from its state on; empty when there is none. Asked often, so by hand."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return int(fields[3]) if fields[0] == "Z" else None
+        return []
+    try:
+        return os.read(handle, _STAT_BYTES).rpartition(b")")[2].split()
+    except OSError:
+        return []
+    finally:
+        os.close(handle)

@@ -7,23 +7,39 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
+from starlette.types import ASGIApp
 
-from browser_shell.core.ports import CallHandler
-from browser_shell.http.gateway import gateway, serve_http
-from browser_shell.http.mcp_endpoint import McpEndpoint, PrincipalOf, local_principal, loopback_hosts, loopback_origins
-from browser_shell.testing.fakes import numbered_ids
+from browser_shell.core.ports import AuditLog, CallHandler, Clock
+from browser_shell.http.auth import Anyone, Callers
+from browser_shell.http.front import FrontSettings, build_front
+from browser_shell.http.listener import Patience, serve_http
+from browser_shell.http.surface import neighbours
+from browser_shell.testing.fakes import FakeClock, RecordingAudit, numbered_ids
+
+UNHURRIED = FrontSettings(neighbours=neighbours(listen="127.0.0.1"), requests_per_second=10_000)
 
 
 @asynccontextmanager
-async def serving(handler: CallHandler, *, principal_of: PrincipalOf = local_principal) -> AsyncIterator[str]:
+async def serving(
+    handler: CallHandler,
+    *,
+    callers: Callers | None = None,
+    settings: FrontSettings = UNHURRIED,
+    viewer: ASGIApp | None = None,
+    audit: AuditLog | None = None,
+    clock: Clock | None = None,
+    patience: Patience | None = None,
+) -> AsyncIterator[str]:
     """Yields the address without a path, such as `http://127.0.0.1:40001`."""
     ids = iter(numbered_ids())
-    endpoint = McpEndpoint(
-        handler,
+    front = build_front(
+        settings,
+        handler=handler,
+        callers=callers or Anyone(),
+        viewer=viewer,
+        audit=audit or RecordingAudit(),
+        clock=clock or FakeClock(),
         new_id=lambda: next(ids),
-        principal_of=principal_of,
-        allowed_hosts=loopback_hosts(),
-        allowed_origins=loopback_origins(0),
     )
     ready, ports = anyio.Event(), list[int]()
 
@@ -32,7 +48,7 @@ async def serving(handler: CallHandler, *, principal_of: PrincipalOf = local_pri
         ready.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(serve_http, gateway(endpoint), host="127.0.0.1", port=0, on_ready=announce))
+        tasks.start_soon(partial(serve_http, front, host="127.0.0.1", port=0, on_ready=announce, patience=patience))
         with anyio.fail_after(10):
             await ready.wait()
         try:

@@ -12,8 +12,9 @@ import anyio
 
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.hooks.standard import standard_chain
-from browser_shell.http.gateway import gateway, serve_http
-from browser_shell.http.mcp_endpoint import McpEndpoint, loopback_hosts, loopback_origins
+from browser_shell.http.auth import Anyone
+from browser_shell.http.front import build_front
+from browser_shell.http.listener import serve_http
 from browser_shell.http.stdio import run_stdio
 from browser_shell.pipeline import Pipeline
 from browser_shell.testing.fakes import (
@@ -26,6 +27,7 @@ from browser_shell.testing.fakes import (
     RecordingSandbox,
     numbered_ids,
 )
+from browser_shell.testing.live import UNHURRIED
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 
@@ -48,13 +50,16 @@ async def main(way: str, port: int = 0) -> None:
     if way == "stdio":
         await run_stdio(pipeline, new_id=lambda: next(ids))
         return
-    endpoint = McpEndpoint(
-        pipeline,
+    front = build_front(
+        UNHURRIED,
+        handler=pipeline,
+        callers=Anyone(),
+        viewer=None,
+        audit=RecordingAudit(),
+        clock=FakeClock(),
         new_id=lambda: next(ids),
-        allowed_hosts=loopback_hosts(),
-        allowed_origins=loopback_origins(port),
     )
-    await serve_http(gateway(endpoint), host="127.0.0.1", port=port, on_ready=_announce)
+    await serve_http(front, host="127.0.0.1", port=port, on_ready=_announce)
 
 
 def _announce(port: int) -> None:

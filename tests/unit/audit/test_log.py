@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,87 +15,106 @@ import pytest
 
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
-from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.core.records import AuditRecord, RecordKind, SecretText
 from browser_shell.testing.fakes import FakeClock
+from support.audit_logs import a_log, a_record, call_ids, checked, entries, raw_lines
 
 
-def a_record(kind: RecordKind = RecordKind.MCP_TOOL_CALL, call_id: str = "c1") -> AuditRecord:
-    return AuditRecord(kind=kind, call_id=call_id, subject="local", tool="browser-shell", exit_code=0)
+def a_writer(path: Path, **options: float) -> JsonLinesAudit:
+    return JsonLinesAudit(path=path, clock=FakeClock(), **options)  # type: ignore[arg-type] # whole numbers are floats
 
 
-def lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
 
 
-async def test_a_record_is_one_line_with_a_number_and_a_time(tmp_path: Path) -> None:
-    with JsonLinesAudit(path=tmp_path / "audit.jsonl", clock=FakeClock()) as audit:
+async def test_a_record_is_one_line_with_number_time_policy_and_link(path: Path) -> None:
+    with JsonLinesAudit(path=path, clock=FakeClock(), policy_digest="d1") as audit:
+        receipt = await audit.append(a_record(RecordKind.SANDBOX_EXEC))
+    third, fourth = entries(path)[2:4]
+    assert third == {
+        "prev": third["prev"],
+        "seq": 3,
+        "kind": "SANDBOX_EXEC",
+        "time": "2027-01-15T08:00:00.000+00:00",
+        "call_id": "c1",
+        "subject": "local",
+        "tool": "browser-shell",
+        "exit_code": 0,
+        "policy_digest": "d1",
+    }
+    assert (receipt.sequence, receipt.sha256) == (3, fourth["prev"])
+
+
+async def test_a_log_begins_and_ends_with_a_signed_checkpoint(path: Path) -> None:
+    with a_writer(path) as audit:
         await audit.record(a_record())
-        await audit.record(a_record(RecordKind.SANDBOX_EXEC))
-    assert lines(tmp_path / "audit.jsonl") == [
-        {
-            "seq": number,
-            "time": "2027-01-15T08:00:00.000+00:00",
-            "kind": kind,
-            "call_id": "c1",
-            "subject": "local",
-            "tool": "browser-shell",
-            "exit_code": 0,
-        }
-        for number, kind in [(1, "MCP_TOOL_CALL"), (2, "SANDBOX_EXEC")]
-    ]
+    kinds = [entry["kind"] for entry in entries(path)]
+    assert kinds == ["AUDIT_OPENED", "CHECKPOINT", "MCP_TOOL_CALL", "AUDIT_CLOSED", "CHECKPOINT"]
+    assert path.with_suffix(".head").read_bytes() == raw_lines(path)[-1]
+    verdict = checked(path)
+    assert (verdict.sound, verdict.records, verdict.unsigned_records) == (True, 5, 0)
 
 
-async def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
-    for _ in range(2):
-        with JsonLinesAudit(path=tmp_path / "audit.jsonl", clock=FakeClock()) as audit:
-            await audit.record(a_record())
-    assert [line["seq"] for line in lines(tmp_path / "audit.jsonl")] == [1, 2]
+async def test_the_chain_goes_on_after_a_restart(path: Path) -> None:
+    for number in range(3):
+        with a_writer(path) as audit:
+            await audit.record(a_record(call_id=f"c{number}"))
+    assert call_ids(path) == ["c0", "c1", "c2"]
+    assert checked(path).sound
 
 
-async def test_a_line_that_a_crash_tore_does_not_swallow_the_next(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    path.write_bytes(b'{"seq":7}\n5\n{"seq":8,"ki')
-    with JsonLinesAudit(path=path, clock=FakeClock()) as audit:
-        await audit.record(a_record())
-    assert json.loads(path.read_bytes().splitlines()[-1])["seq"] == 8
-
-
-async def test_records_of_parallel_calls_keep_their_order(tmp_path: Path) -> None:
-    with JsonLinesAudit(path=tmp_path / "audit.jsonl", clock=FakeClock()) as audit:
+async def test_records_of_parallel_calls_keep_their_order(path: Path) -> None:
+    with a_writer(path, checkpoint_records=7) as audit:
         async with anyio.create_task_group() as tasks:
             for number in range(50):
                 tasks.start_soon(audit.record, a_record(RecordKind.SANDBOX_EXEC, call_id=f"c{number}"))
-    assert [line["seq"] for line in lines(tmp_path / "audit.jsonl")] == list(range(1, 51))
+    assert call_ids(path) == [f"c{number}" for number in range(50)]
+    assert checked(path).sound
 
 
 @pytest.mark.promise("audit:private")
-async def test_only_the_owner_can_read_the_log_even_if_it_was_open_before(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
+async def test_only_the_owner_can_read_the_files_even_if_one_was_open_before(path: Path) -> None:
     path.touch(mode=0o644)
-    with JsonLinesAudit(path=path, clock=FakeClock()):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with a_writer(path, rotate_bytes=1500) as audit:
+        for _ in range(10):
+            await audit.record(a_record())
+        modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.iterdir()}
+    assert set(modes.values()) == {0o600}
+    assert {"audit.key", "audit.head", "audit.jsonl", "audit-000001.jsonl"} <= set(modes)
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationInvalid):
-        JsonLinesAudit(path=tmp_path / "link", clock=FakeClock())
-    assert not (tmp_path / "elsewhere").exists()
+        a_writer(tmp_path / "link")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["link"]
 
 
 def test_a_device_is_not_a_log() -> None:
     with pytest.raises(ConfigurationInvalid):
-        JsonLinesAudit(path=Path(os.devnull), clock=FakeClock())
+        a_writer(Path(os.devnull))
+    assert not Path(os.devnull).with_suffix(".lock").exists()
 
 
 def test_a_missing_directory_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationInvalid):
-        JsonLinesAudit(path=tmp_path / "no" / "audit.jsonl", clock=FakeClock())
+        a_writer(tmp_path / "no" / "audit.jsonl")
 
 
-def test_a_second_writer_is_turned_away(tmp_path: Path) -> None:
-    with JsonLinesAudit(path=tmp_path / "audit.jsonl", clock=FakeClock()), pytest.raises(ConfigurationInvalid):
-        JsonLinesAudit(path=tmp_path / "audit.jsonl", clock=FakeClock())
+def test_a_second_writer_is_turned_away_and_the_first_one_goes_on(path: Path) -> None:
+    with a_writer(path), pytest.raises(ConfigurationInvalid):
+        a_writer(path)
+    assert checked(path).sound
+
+
+def test_a_key_that_others_can_read_stops_the_start(path: Path) -> None:
+    with a_writer(path):
+        pass
+    path.with_suffix(".key").chmod(0o640)
+    with pytest.raises(ConfigurationInvalid):
+        a_writer(path)
 
 
 @contextmanager
@@ -108,22 +129,319 @@ def files_at_most(size: int) -> Iterator[None]:
 
 
 @pytest.mark.promise("audit:no-record-no-run")
-async def test_a_full_disk_is_an_error_and_the_log_recovers_when_there_is_room(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    with JsonLinesAudit(path=path, clock=FakeClock()) as audit:
-        await audit.record(a_record())
-        with files_at_most(path.stat().st_size + 10):
+@pytest.mark.parametrize("room", [0, 1, 10, 150])
+async def test_a_full_disk_refuses_calls_and_the_log_recovers_when_there_is_room(path: Path, room: int) -> None:
+    with a_writer(path) as audit:
+        await audit.record(a_record(call_id="before"))
+        with files_at_most(path.stat().st_size + room):
             for _ in range(2):
                 with pytest.raises(AuditUnavailable):
-                    await audit.record(a_record())
+                    await audit.record(a_record(RecordKind.SANDBOX_EXEC, call_id="refused"))
+        await audit.record(a_record(call_id="after"))
+    assert call_ids(path) == ["before", "after"]
+    resumed = next(entry for entry in entries(path) if entry["kind"] == "AUDIT_RESUMED")
+    assert (resumed["refused_records"], resumed["late_records"]) == (2, 0)
+    assert checked(path).sound
+
+
+async def test_the_end_of_a_call_is_written_late_rather_than_never(path: Path) -> None:
+    clock = FakeClock()
+    with JsonLinesAudit(path=path, clock=clock) as audit:
+        with files_at_most(path.stat().st_size), pytest.raises(AuditUnavailable):
+            await audit.record(a_record(RecordKind.TOOL_FINISHED, call_id="late"))
+        clock.advance(3600)
+        await audit.checkpoint()
+    late = next(entry for entry in entries(path) if entry["kind"] == "TOOL_FINISHED")
+    assert (late["call_id"], late["time"]) == ("late", "2027-01-15T08:00:00.000+00:00")
+
+
+async def test_a_log_without_room_for_its_end_opens_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, content: bytes, at: int) -> int:
+        raise OSError(errno.ENOSPC, "no room")
+
+    with monkeypatch.context() as patched, a_writer(path) as audit:
         await audit.record(a_record())
-    assert json.loads(path.read_bytes().splitlines()[-1])["seq"] == 2
+        patched.setattr(os, "pwrite", full)
+    assert entries(path)[-1]["kind"] == "MCP_TOOL_CALL"
+    with a_writer(path):
+        pass
+    assert call_ids(path) == ["c1"]
+    assert checked(path).sound
 
 
-async def test_what_is_about_to_run_is_on_the_disk_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.promise("audit:durable-before-the-act")
+async def test_what_is_about_to_happen_is_on_the_disk_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(os, "fdatasync", synced.append)
-    with JsonLinesAudit(path=tmp_path / "audit.jsonl", clock=FakeClock()) as audit:
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file).st_size))
+        flushed = set()
         for kind in RecordKind:
             await audit.record(a_record(kind))
-    assert len(synced) == 1
+            if synced:
+                assert synced.pop() == path.stat().st_size
+                flushed.add(kind.value)
+    assert flushed == {
+        "SANDBOX_EXEC",
+        "MCP_CONTAINER_SPAWN",
+        "MCP_CONTAINER_EXEC",
+        "EGRESS_CONNECT",
+        "TICKET_ISSUED",
+        "VIEWER_CONNECTED",
+        "TAKEOVER_BEGUN",
+    }
+
+
+async def test_callers_at_the_same_time_share_a_flush(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", synced.append)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(50):
+                tasks.start_soon(audit.record, a_record(RecordKind.SANDBOX_EXEC))
+        assert len(synced) == 2
+
+
+@pytest.mark.promise("audit:durable-before-the-act")
+async def test_nobody_who_waits_for_a_flush_that_fails_may_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[str] = []
+
+    async def call(name: str) -> None:
+        try:
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC, call_id=name))
+        except AuditUnavailable:
+            refused.append(name)
+
+    def broken(file: int) -> None:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    with a_writer(path) as audit:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fdatasync", broken)
+            async with anyio.create_task_group() as tasks:
+                for number in range(3):
+                    tasks.start_soon(call, f"c{number}")
+        assert sorted(refused) == ["c0", "c1", "c2"]
+        await audit.record(a_record(RecordKind.SANDBOX_EXEC, call_id="c3"))
+    assert call_ids(path) == ["c0", "c1", "c2", "c3"]
+    assert checked(path).sound
+
+
+async def test_what_a_failed_flush_may_have_lost_is_written_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(file: int) -> None:
+        # What Linux does: the pages count as written, and what the disk has is what it had.
+        size = os.fstat(file).st_size
+        os.pwrite(file, b"\0" * 100, size - 100)
+        raise OSError(errno.EIO, "the disk is broken")
+
+    with a_writer(path) as audit:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fdatasync", forgetful)
+            with pytest.raises(AuditUnavailable):
+                await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+    assert b"\0" not in path.read_bytes()
+    assert checked(path).sound
+
+
+async def test_a_caller_that_gives_up_leaves_the_flush_to_the_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(file: int) -> None:
+        entered.set()
+        leave.wait(5)
+
+    done: list[str] = []
+
+    async def call(name: str, scope: anyio.CancelScope) -> None:
+        with scope:
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC, call_id=name))
+            done.append(name)
+
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", slow)
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                scopes = [anyio.CancelScope() for _ in range(3)]
+                for number, scope in enumerate(scopes):
+                    tasks.start_soon(call, f"c{number}", scope)
+                await anyio.to_thread.run_sync(entered.wait, 5)
+                scopes[0].cancel()
+                scopes[1].cancel()
+                leave.set()
+    assert "c2" in done
+
+
+async def test_quiet_times_end_with_a_checkpoint(path: Path) -> None:
+    with a_writer(path, checkpoint_seconds=0.01) as audit:
+        await audit.record(a_record())
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(audit.tend)
+            with anyio.fail_after(5):
+                while checked(path).unsigned_records:  # noqa: ASYNC110 - another process would see it this way too
+                    await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+    assert checked(path).sound
+
+
+async def test_checkpoints_come_by_count_and_by_time(path: Path) -> None:
+    clock = FakeClock()
+    with JsonLinesAudit(path=path, clock=clock, checkpoint_records=4, checkpoint_seconds=30) as audit:
+        for _ in range(4):
+            await audit.record(a_record())
+        assert checked(path).checkpoints == 2
+        await audit.record(a_record())
+        clock.advance(30)
+        await audit.record(a_record())
+        assert checked(path).checkpoints == 3
+        assert path.with_suffix(".head").read_bytes() == raw_lines(path)[-1]
+
+
+async def test_a_full_file_is_followed_by_a_new_one_in_the_same_chain(path: Path) -> None:
+    for start in (0, 40):
+        with a_writer(path, rotate_bytes=4000) as audit:
+            for number in range(start, start + 40):
+                kind = RecordKind.SANDBOX_EXEC if number % 3 else RecordKind.TOOL_FINISHED
+                await audit.record(a_record(kind, call_id=f"c{number}"))
+    files = [*sorted(path.parent.glob("audit-*.jsonl")), path]
+    assert len(files) > 4
+    assert [name for file in files for name in call_ids(file)] == [f"c{number}" for number in range(80)]
+    verdict = checked(path)
+    assert (verdict.sound, verdict.files) == (True, len(files))
+
+
+async def test_parallel_calls_rotate_without_losing_a_record(path: Path) -> None:
+    with a_writer(path, rotate_bytes=3000) as audit:
+        async with anyio.create_task_group() as tasks:
+            for number in range(100):
+                tasks.start_soon(audit.record, a_record(RecordKind.SANDBOX_EXEC, call_id=f"c{number}"))
+    assert checked(path).sound
+    files = [*sorted(path.parent.glob("audit-*.jsonl")), path]
+    assert [name for file in files for name in call_ids(file)] == [f"c{number}" for number in range(100)]
+
+
+async def test_a_log_that_cannot_rotate_goes_on_in_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, target: Path) -> Path:
+        raise OSError(errno.EACCES, "no")
+
+    with a_writer(path, rotate_bytes=2000) as audit, monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refuse)
+        for number in range(20):
+            await audit.record(a_record(call_id=f"c{number}"))
+    assert len(call_ids(path)) == 20
+    assert checked(path).sound
+
+
+async def test_a_crash_between_two_files_loses_nothing(path: Path) -> None:
+    with a_writer(path) as audit:
+        await audit.record(a_record(call_id="c1"))
+    path.rename(path.with_name("audit-000001.jsonl"))
+    with a_writer(path) as audit:
+        await audit.record(a_record(call_id="c2"))
+    assert call_ids(path) == ["c2"]
+    assert checked(path).sound
+
+
+@pytest.mark.promise("audit:no-record-no-run")
+@pytest.mark.parametrize("deed", ["removed", "replaced", "cut", "written to"])
+async def test_a_log_that_was_taken_away_takes_no_more_intents(path: Path, deed: str) -> None:
+    with a_writer(path) as audit:
+        await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        match deed:
+            case "removed":
+                path.unlink()
+            case "replaced":
+                copy = path.with_name("copy")
+                copy.write_bytes(path.read_bytes())
+                copy.replace(path)
+            case "cut":
+                os.truncate(path, 700)
+            case _:
+                with path.open("ab") as file:
+                    file.write(b"more\n")
+        with pytest.raises(AuditUnavailable):
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+
+
+@pytest.mark.promise("audit:no-secrets")
+async def test_typed_text_is_a_length_and_a_keyed_hash(tmp_path: Path) -> None:
+    hashes = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "audit.jsonl"
+        with a_writer(path) as audit:
+            for _ in range(2):
+                await audit.record(
+                    AuditRecord(
+                        kind=RecordKind.SANDBOX_EXEC,
+                        call_id="c1",
+                        subject="local",
+                        tool="browser-shell",
+                        text=SecretText("hunter2"),
+                    )
+                )
+        typed = [entry for entry in entries(path) if "text_hmac" in entry]
+        assert [entry["text_length"] for entry in typed] == [7, 7]
+        assert typed[0]["text_hmac"] == typed[1]["text_hmac"]
+        hashes.append(typed[0]["text_hmac"])
+        assert b"hunter2" not in path.read_bytes()
+    assert hashes[0] != hashes[1]
+
+
+@pytest.mark.promise("audit:no-secrets")
+@pytest.mark.parametrize("field", ["call_id", "subject", "tool", "session_id", "subcommand", "host", "error", "path"])
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "https://example.com/?token=s3cretvalue",
+        "/a?b=s3cretvalue",
+        "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJzM2NyZXQifQ.s3cretvalue",
+        "Bearer s3cretvalue",
+        "Cookie: sid=s3cretvalue",
+        "https://me:s3cretvalue@example.com",
+    ],
+)
+async def test_a_secret_in_any_field_is_withheld(path: Path, field: str, secret: str) -> None:
+    facts = {"call_id": "c1", "subject": "local", "tool": "browser-shell", field: secret}
+    with a_writer(path) as audit:
+        await audit.record(AuditRecord(kind=RecordKind.MCP_TOOL_CALL, **facts))  # type: ignore[arg-type] # strings
+    assert b"s3cretvalue" not in path.read_bytes()
+    assert entries(path)[2][field] == f"[withheld: {len(secret)} characters]"
+
+
+async def test_plain_values_are_kept_and_long_ones_cut(path: Path) -> None:
+    plain = AuditRecord(
+        kind=RecordKind.MCP_TOOL_CALL,
+        call_id="c1",
+        subject="ann@example.com; team=a" * 40,
+        tool='x\n{"seq":1}',
+        host="[2001:db8::1]:443",
+        image="sha256:" + "a" * 64,
+        trace_id="4bf92f3577b34da6a3ce929d0e0e4736",
+    )
+    with a_writer(path) as audit:
+        await audit.record(plain)
+    written = entries(path)[2]
+    assert (written["tool"], written["host"], written["image"]) == (plain.tool, plain.host, plain.image)
+    assert written["trace_id"] == plain.trace_id
+    assert len(raw_lines(path)) == 5
+
+
+async def test_a_log_from_before_the_chain_is_set_aside(path: Path) -> None:
+    path.write_bytes(b'{"seq":7}\n{"seq":8,"ki')
+    with a_writer(path) as audit:
+        await audit.record(a_record())
+    assert path.with_suffix(".unchained").read_bytes().startswith(b'{"seq":7}')
+    assert checked(path).sound
+
+
+async def test_an_unfinished_line_is_dropped_and_its_length_recorded(path: Path) -> None:
+    await a_log(path.parent)
+    with path.open("ab") as file:
+        file.write(b'{"prev":"ab')
+    with a_writer(path):
+        pass
+    opened = [entry for entry in entries(path) if entry["kind"] == "AUDIT_OPENED"]
+    assert [entry.get("torn_bytes") for entry in opened] == [None, 11]
+    assert json.loads(raw_lines(path)[-1])["kind"] == "CHECKPOINT"

@@ -1,64 +1,418 @@
+"""Who gets past the gateway, and with what."""
+
 from __future__ import annotations
 
-import signal
-import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import anyio
+import httpx2
 import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
-from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.http.gateway import gateway, serve_http
-from browser_shell.http.mcp_endpoint import McpEndpoint, loopback_hosts, loopback_origins
-from browser_shell.testing.fakes import a_pipeline
-from browser_shell.testing.live import serving
+from browser_shell.core.calls import Principal
+from browser_shell.core.records import RecordKind
+from browser_shell.http.answers import SECURITY_HEADERS
+from browser_shell.http.auth import Anyone, TokenHolders, make_token
+from browser_shell.http.front import FrontSettings
+from browser_shell.http.keys import make_private_key, verify_key
+from browser_shell.http.listener import MAX_SOCKET_MESSAGE_BYTES
+from browser_shell.http.surface import neighbours
+from browser_shell.http.traffic import MAX_SOCKETS_OF_ONE
+from browser_shell.policy.document import ViewingSection
+from browser_shell.testing.fakes import FakeClock, FullDiskAudit, RecordingAudit, RecordingSandbox, a_pipeline
+from browser_shell.testing.live import UNHURRIED, serving
+from support.viewer import stub_viewer
+from support.wire import BOTH, INITIALIZE, body, call_params
 
-
-def an_endpoint() -> McpEndpoint:
-    return McpEndpoint(a_pipeline(), new_id=lambda: "c1", allowed_hosts=loopback_hosts())
-
-
-def ignore(port: int) -> None:
-    pass
-
-
-async def test_a_port_that_is_taken_stops_the_start_and_is_named() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ConfigurationInvalid, match=str(port)):
-            await serve_http(gateway(an_endpoint()), host="127.0.0.1", port=port, on_ready=ignore)
-
-
-async def test_a_host_that_is_no_address_stops_the_start() -> None:
-    with pytest.raises(ConfigurationInvalid, match=r"not\.an\.address"):
-        await serve_http(gateway(an_endpoint()), host="not.an.address", port=0, on_ready=ignore)
+KEY = make_private_key("EdDSA")
+CONSOLE = "https://console.example.com"
+SETTINGS = replace(UNHURRIED, neighbours=neighbours(listen="127.0.0.1", origins=[CONSOLE]))
+EVERY_PATH = ["/mcp", "/tickets", "/vnc/", "/vnc/missing", "/elsewhere"]
 
 
-async def test_signals_stay_with_the_program() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    async with serving(a_pipeline()):
-        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+def bearer(subject: str = "alice", seconds: float = 300) -> dict[str, str]:
+    made = make_token(KEY, subject=subject, seconds=seconds, now=FakeClock().wall())
+    return {"Authorization": f"Bearer {made}"}
 
 
-async def test_stopping_an_idle_server_is_quick() -> None:
-    async with serving(a_pipeline()):
-        started = anyio.current_time()
-    assert anyio.current_time() - started < 1
+class Box:
+    """A running server, and what it recorded."""
+
+    def __init__(
+        self, address: str, http: httpx2.AsyncClient, audit: RecordingAudit, sandbox: RecordingSandbox
+    ) -> None:
+        self.address, self.http, self.audit, self.sandbox = address, http, audit, sandbox
+
+    async def ticket(self, subject: str = "alice", **wanted: str) -> str:
+        response = await self.http.post("/tickets", headers=bearer(subject), json=wanted)
+        assert response.status_code == 200, response.text
+        return str(response.json()["ticket"])
+
+    def socket(self, path: str, *, origin: str | None = CONSOLE, headers: dict[str, str] | None = None) -> connect:
+        address = self.address.replace("http", "ws") + path
+        return connect(
+            address, origin=Origin(origin) if origin is not None else None, additional_headers=headers, compression=None
+        )
+
+    async def status(self, path: str, **more: Any) -> int:
+        try:
+            async with self.socket(path, **more) as socket:
+                assert isinstance(socket, ClientConnection)
+                return 101
+        except InvalidStatus as refused:
+            return refused.response.status_code
 
 
-async def test_a_websocket_to_a_path_that_does_not_exist_is_closed() -> None:
-    sent: list[str] = []
+@asynccontextmanager
+async def a_box(
+    *,
+    settings: FrontSettings = SETTINGS,
+    audit: RecordingAudit | None = None,
+    clock: FakeClock | None = None,
+    open_to_all: bool = False,
+) -> AsyncIterator[Box]:
+    clock, audit, sandbox = clock or FakeClock(), audit or RecordingAudit(), RecordingSandbox()
+    callers = Anyone() if open_to_all else TokenHolders(key=verify_key(KEY.public_key()), clock=clock)
+    async with (
+        serving(
+            a_pipeline(sandbox=sandbox),
+            callers=callers,
+            settings=settings,
+            viewer=stub_viewer,
+            audit=audit,
+            clock=clock,
+        ) as address,
+        httpx2.AsyncClient(base_url=address, timeout=10) as http,
+    ):
+        yield Box(address, http, audit, sandbox)
 
-    async def send(message: object) -> None:
-        assert isinstance(message, dict)
-        sent.append(str(message["type"]))
 
-    async def receive() -> dict[str, object]:
-        return {"type": "websocket.connect"}
-
-    scope = {"type": "websocket", "path": "/ws", "headers": []}
-    await gateway(an_endpoint())(scope, receive, send)
-    assert sent == ["websocket.close"]
+@pytest.mark.promise("gateway:security-headers")
+@pytest.mark.parametrize("path", EVERY_PATH)
+async def test_every_answer_carries_the_security_headers(path: str) -> None:
+    async with a_box() as box:
+        for response in (await box.http.get(path), await box.http.post(path, headers={**BOTH, **bearer()}, json={})):
+            assert {name: response.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+            assert not {"server", "x-powered-by"} & set(response.headers)
 
 
-def test_a_loopback_server_trusts_pages_of_its_own_port_only() -> None:
-    assert loopback_origins(8080) == ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"]
+@pytest.mark.promise("tokens:needed")
+async def test_without_a_token_nothing_is_called() -> None:
+    async with a_box() as box:
+        for headers in ({}, {"Authorization": "Bearer x"}, {"Cookie": bearer()["Authorization"]}):
+            response = await box.http.post("/mcp", headers={**BOTH, **headers}, json=body("tools/call", call_params()))
+            assert response.status_code == 401
+            assert response.headers["www-authenticate"].startswith('Bearer realm="browser-shell"')
+            assert ("invalid_token" in response.headers["www-authenticate"]) is ("Authorization" in headers)
+        assert box.sandbox.ran == []
+
+
+@pytest.mark.promise("tokens:needed")
+@pytest.mark.parametrize("name", ["access_token", "token", "jwt", "authorization", "api_key"])
+async def test_a_token_in_the_address_is_no_token(name: str) -> None:
+    async with a_box() as box:
+        token = bearer()["Authorization"].removeprefix("Bearer ")
+        response = await box.http.post(f"/mcp?{name}={token}", headers=BOTH, json=body("tools/list"))
+        assert response.status_code == 401
+
+
+async def test_the_subject_of_the_token_is_the_caller() -> None:
+    async with a_box() as box:
+        await box.http.post("/mcp", headers={**BOTH, **bearer("bob")}, json=body("tools/call", call_params()))
+        assert box.sandbox.ran[0][0] == Principal(subject="bob", expires_at=FakeClock().wall() + 300)
+
+
+@pytest.mark.promise("gateway:everything-else-is-403")
+async def test_what_does_not_exist_is_forbidden_whoever_asks() -> None:
+    async with a_box() as box:
+        for headers in ({}, bearer(), {"Authorization": "x"}):
+            for path in ("/", "/elsewhere", "/mcp/", "/vnc/.x"):
+                response = await box.http.get(path, headers=headers)
+                assert (response.status_code, response.text) == (403, "Forbidden\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/mcp"),
+        ("OPTIONS", "/mcp"),
+        ("HEAD", "/mcp"),
+        ("GET", "/tickets"),
+        ("HEAD", "/tickets"),
+        ("POST", "/vnc/"),
+    ],
+)
+async def test_methods_that_are_not_offered_are_forbidden(method: str, path: str) -> None:
+    async with a_box() as box:
+        assert (await box.http.request(method, path, headers=bearer())).status_code == 403
+
+
+async def test_without_a_viewer_its_paths_do_not_exist() -> None:
+    async with serving(a_pipeline()) as address, httpx2.AsyncClient(base_url=address) as http:
+        for path in ("/vnc", "/vnc/", "/websockify"):
+            assert (await http.get(path)).status_code == 403
+        with pytest.raises(InvalidStatus, match="403"):
+            await connect(address.replace("http", "ws") + "/websockify")
+
+
+# Pages of other origins.
+
+
+async def test_a_listed_page_may_ask_and_read() -> None:
+    async with a_box() as box:
+        asked = {"Origin": CONSOLE, "Access-Control-Request-Method": "POST"}
+        preflight = await box.http.options("/tickets", headers=asked)
+        assert preflight.status_code == 204
+        assert preflight.headers["access-control-allow-origin"] == CONSOLE
+        assert "Authorization" in preflight.headers["access-control-allow-headers"]
+        response = await box.http.post("/tickets", headers={**bearer(), "Origin": CONSOLE})
+        assert (response.status_code, response.headers["access-control-allow-origin"]) == (200, CONSOLE)
+        assert response.headers["vary"] == "Origin"
+
+
+@pytest.mark.promise("mcp:origin-and-host-checked")
+@pytest.mark.parametrize("origin", ["null", "https://evil.test", "http://console.example.com", ""])
+@pytest.mark.parametrize("path", ["/mcp", "/tickets", "/vnc/"])
+async def test_other_pages_may_neither_ask_nor_read(origin: str, path: str) -> None:
+    async with a_box() as box:
+        for method in ("OPTIONS", "POST", "GET"):
+            headers = {**bearer(), "Origin": origin, "Access-Control-Request-Method": "POST"}
+            response = await box.http.request(method, path, headers=headers)
+            assert response.status_code == 403
+            assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+# Tickets.
+
+
+async def test_a_ticket_for_a_caller_with_a_token() -> None:
+    async with a_box() as box:
+        response = await box.http.post("/tickets", headers=bearer())
+        assert response.json()["expires_in"] == 30
+        assert response.headers["cache-control"] == "no-store"
+        (record,) = box.audit.records
+        assert (record.kind, record.subject, record.subcommand) == (RecordKind.TICKET_ISSUED, "alice", "view")
+        assert response.json()["ticket"] not in repr(record)
+
+
+async def test_without_tokens_there_are_still_tickets() -> None:
+    async with a_box(open_to_all=True) as box:
+        response = await box.http.post("/tickets")
+        assert (response.status_code, set(response.json())) == (200, {"ticket", "expires_in"})
+        assert await box.status("/websockify") == 101
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"null",
+        b"[]",
+        b'"view"',
+        b'{"mode":"admin"}',
+        b'{"mode":null}',
+        b'{"mode":["view"]}',
+        b'{"Mode":"view"}',
+        b'{"mode":"view","x":1}',
+        b'{"mode":"view","mode":"view"}',
+        b"{",
+        b"\xff",
+        b" ",
+    ],
+)
+async def test_a_wish_that_is_not_understood_gets_no_ticket(content: bytes) -> None:
+    async with a_box() as box:
+        headers = {**bearer(), "Content-Type": "application/json"}
+        assert (await box.http.post("/tickets", headers=headers, content=content)).status_code == 400
+        assert box.audit.records == []
+
+
+async def test_a_wish_that_is_too_long_gets_no_ticket() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b" " * 1024
+
+    async with a_box() as box:
+        headers = {**bearer(), "Content-Type": "application/json"}
+        assert (await box.http.post("/tickets", headers=headers, content=b" " * 4097)).status_code == 413
+        assert (await box.http.post("/tickets", headers=headers, content=pieces())).status_code == 413
+
+
+@pytest.mark.promise("tickets:for-sockets-only")
+async def test_a_ticket_is_good_for_a_socket_and_nothing_else() -> None:
+    async with a_box() as box:
+        ticket = await box.ticket()
+        for headers in ({}, bearer()):
+            mcp = await box.http.post(f"/mcp?ticket={ticket}", headers={**BOTH, **headers}, json=body("tools/list"))
+            more = await box.http.post(f"/tickets?ticket={ticket}", headers=headers)
+            assert (mcp.status_code, more.status_code) == (401, 401)
+        as_token = {"Authorization": f"Bearer {ticket}"}
+        assert (await box.http.post("/mcp", headers={**BOTH, **as_token}, json=body("tools/list"))).status_code == 401
+        assert await box.status(f"/vnc?ticket={ticket}") == 101
+
+
+@pytest.mark.parametrize("path", ["/vnc", "/websockify", "/vnc/websockify"])
+async def test_a_ticket_opens_the_socket_with_its_mode(path: str) -> None:
+    async with a_box() as box:
+        ticket = await box.ticket("bob", mode="control")
+        async with box.socket(f"{path}?a=1&ticket={ticket}") as socket:
+            assert await socket.recv() == "bob control a=1"
+        assert [record.kind for record in box.audit.records] == [RecordKind.TICKET_ISSUED, RecordKind.TICKET_SPENT]
+        assert len({record.call_id for record in box.audit.records}) == 1
+        assert ticket not in repr(box.audit.records)
+
+
+@pytest.mark.promise("tickets:once")
+async def test_of_many_sockets_with_one_ticket_one_opens() -> None:
+    async with a_box() as box:
+        ticket, seen = await box.ticket(), list[int]()
+
+        async def open_one() -> None:
+            seen.append(await box.status(f"/websockify?ticket={ticket}"))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(open_one)
+        assert sorted(seen) == [101] + [401] * 7
+
+
+@pytest.mark.promise("tickets:beat-tokens")
+async def test_a_ticket_beats_a_token_and_the_last_one_counts() -> None:
+    async with a_box() as box:
+        first, second = await box.ticket("alice"), await box.ticket("bob")
+        assert await box.status("/websockify?ticket=bad", headers=bearer()) == 401
+        assert await box.status(f"/websockify?ticket={first}&ticket=bad", headers=bearer()) == 401
+        assert await box.status("/websockify?ticket=", headers=bearer()) == 401
+        async with box.socket(f"/websockify?ticket={first}&ticket={second}", headers=bearer("carol")) as socket:
+            assert str(await socket.recv()).startswith("bob view")
+
+
+async def test_a_token_opens_a_socket_to_watch() -> None:
+    async with a_box() as box:
+        async with box.socket("/websockify", origin=None, headers=bearer()) as socket:
+            assert await socket.recv() == "alice view "
+        assert await box.status("/websockify") == 401
+        assert await box.status("/websockify", headers={"Authorization": "Bearer x"}) == 401
+
+
+@pytest.mark.promise("viewer:origin-checked")
+async def test_a_ticket_from_a_page_elsewhere_is_refused_and_stays_unspent() -> None:
+    async with a_box() as box:
+        ticket = await box.ticket()
+        for origin in ("https://evil.test", "null", "http://console.example.com", None):
+            assert await box.status(f"/websockify?ticket={ticket}", origin=origin) == 403
+        assert await box.status(f"/websockify?ticket={ticket}", origin=box.address) == 101
+
+
+async def test_a_page_with_a_good_ticket_is_served_without_spending_it_and_with_a_bad_one_refused() -> None:
+    async with a_box() as box:
+        ticket = await box.ticket()
+        page = f"/vnc/index.html?ticket={ticket}&path=websockify%3Fticket%3D{ticket}"
+        assert (await box.http.get(page)).status_code == 200
+        assert await box.status(f"/websockify?ticket={ticket}") == 101
+        assert (await box.http.get(page)).status_code == 401
+        assert (await box.http.get("/vnc/index.html")).status_code == 200
+
+
+@pytest.mark.promise("viewing:policy")
+async def test_policy_says_who_may_watch_and_who_may_touch() -> None:
+    viewing = ViewingSection(allow_subjects=("alice", "bob"), control_subjects=("bob", "carol"))
+    async with a_box(settings=replace(SETTINGS, viewing=viewing)) as box:
+        answers = {
+            (subject, mode): (await box.http.post("/tickets", headers=bearer(subject), json={"mode": mode})).status_code
+            for subject in ("alice", "bob", "carol")
+            for mode in ("view", "control")
+        }
+        assert [key for key, status in answers.items() if status == 200] == [
+            ("alice", "view"),
+            ("bob", "view"),
+            ("bob", "control"),
+        ]
+        refused = [record for record in box.audit.records if record.kind is RecordKind.POLICY_BLOCKED]
+        assert [(r.subject, r.rule_id) for r in refused] == [
+            ("alice", "viewing.control"),
+            ("carol", "viewing.subject"),
+            ("carol", "viewing.subject"),
+        ]
+        assert await box.status("/websockify", headers=bearer("carol")) == 403
+        assert await box.status("/websockify", headers=bearer("alice")) == 101
+
+
+@pytest.mark.promise("audit:no-record-no-run")
+async def test_what_cannot_be_recorded_does_not_happen() -> None:
+    async with a_box(audit=FullDiskAudit(full_at=RecordKind.TICKET_ISSUED)) as box:
+        assert (await box.http.post("/tickets", headers=bearer())).status_code == 503
+    async with a_box(audit=FullDiskAudit(full_at=RecordKind.TICKET_SPENT)) as box:
+        assert await box.status(f"/websockify?ticket={await box.ticket()}") == 503
+    viewing = ViewingSection(allow_subjects=())
+    full = FullDiskAudit(full_at=RecordKind.POLICY_BLOCKED)
+    async with a_box(audit=full, settings=replace(SETTINGS, viewing=viewing)) as box:
+        assert (await box.http.post("/tickets", headers=bearer())).status_code == 503
+
+
+@pytest.mark.promise("limits:one-caller-leaves-room-for-others")
+async def test_one_subject_cannot_take_all_sockets() -> None:
+    async with a_box() as box, anyio.create_task_group() as tasks:
+        opened = anyio.Semaphore(0)
+
+        async def watch() -> None:
+            async with box.socket("/websockify", headers=bearer()) as socket:
+                await socket.recv()
+                opened.release()
+                await anyio.sleep_forever()
+
+        for _ in range(MAX_SOCKETS_OF_ONE):
+            tasks.start_soon(watch)
+        for _ in range(MAX_SOCKETS_OF_ONE):
+            with anyio.fail_after(5):
+                await opened.acquire()
+        assert await box.status("/websockify", headers=bearer()) == 429
+        assert await box.status("/websockify", headers=bearer("bob")) == 101
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.promise("limits:one-caller-leaves-room-for-others")
+async def test_a_flood_is_told_to_wait_and_others_are_served() -> None:
+    async with a_box(settings=replace(SETTINGS, requests_per_second=1)) as box:
+        seen = [await box.http.post("/mcp", headers={**BOTH, **bearer()}, json={}) for _ in range(160)]
+        assert {response.status_code for response in seen} == {400, 429}
+        assert int(seen[-1].headers["retry-after"]) >= 1
+        assert (
+            await box.http.post("/mcp", headers={**BOTH, **bearer("bob")}, json=body("tools/list"))
+        ).status_code == 200
+        assert await box.status("/websockify", headers=bearer()) == 429
+
+
+async def test_a_message_that_is_too_long_ends_the_socket() -> None:
+    async with a_box() as box, box.socket("/websockify", headers=bearer()) as socket:
+        await socket.recv()
+        await socket.send(bytes(MAX_SOCKET_MESSAGE_BYTES + 1))
+        with anyio.fail_after(5):
+            await socket.wait_closed()
+        assert socket.close_code == 1009
+
+
+@pytest.mark.promise("tokens:streams-end-with-them")
+async def test_a_stream_is_cut_when_its_token_expires() -> None:
+    async with a_box() as box:
+        opened = await box.http.post("/mcp", headers={**BOTH, **bearer()}, json=body("initialize", INITIALIZE))
+        session = {**BOTH, "Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        with anyio.fail_after(5):
+            cut = await box.http.get("/mcp", headers={**session, **bearer(seconds=1)})
+        assert (cut.status_code, cut.text) == (200, "")
+        again = await box.http.post("/mcp", headers={**session, **bearer()}, json=body("tools/list"))
+        assert again.status_code == 200
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_body_is_let_go() -> None:
+    async with a_box() as box:
+        port = int(box.address.rpartition(":")[2])
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n"
+            await stream.send(f"{head}Authorization: {bearer()['Authorization']}\r\n\r\n{{".encode())
+            await anyio.sleep(0.1)  # long enough for the server to wait for the rest
+        assert (await box.http.post("/mcp", headers={**BOTH, **bearer()}, json=body("tools/list"))).status_code == 200

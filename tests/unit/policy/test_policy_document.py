@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from browser_shell.core.access import ViewMode
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.policy.document import PolicyDocument, load_policy, policy_from
 
@@ -97,6 +98,10 @@ def test_an_unknown_key_is_an_error_that_names_it_and_the_known_ones(data: objec
         ({"sessions": {"max": 65}}, "sessions.max"),
         ({"sessions": {"max": 8.0}}, "sessions.max"),
         ({"sessions": {"idle_seconds": 0}}, "sessions.idle_seconds"),
+        ({"viewing": {"allow_subjects": "alice"}}, "viewing.allow_subjects"),
+        ({"viewing": {"allow_subjects": [""]}}, "viewing.allow_subjects.0"),
+        ({"viewing": {"control_subjects": ["a" * 256]}}, "viewing.control_subjects.0"),
+        ({"viewing": {"control_subjects": [1]}}, "viewing.control_subjects.0"),
     ],
 )
 def test_a_wrong_value_is_an_error_that_names_its_field(data: object, path: str) -> None:
@@ -209,3 +214,24 @@ def test_the_digest_is_of_the_meaning_and_not_of_the_text() -> None:
     assert one.digest() == other.digest()
     assert one.digest() != load({}).digest()
     assert len(one.digest()) == 64
+
+
+@pytest.mark.promise("viewing:policy")
+@pytest.mark.parametrize(
+    ("section", "subject", "watches", "touches"),
+    [
+        ({}, "anyone", True, True),
+        ({"allow_subjects": []}, "anyone", False, False),
+        ({"allow_subjects": ["ann"]}, "ann", True, True),
+        ({"allow_subjects": ["ann"]}, "Ann", False, False),
+        ({"control_subjects": []}, "ann", True, False),
+        ({"control_subjects": ["ann"]}, "ann", True, True),
+        ({"control_subjects": ["ann"]}, "bob", True, False),
+        ({"allow_subjects": ["bob"], "control_subjects": ["ann"]}, "ann", False, False),
+        ({"allow_subjects": ["ann"], "control_subjects": ["ann"]}, "ann", True, True),
+    ],
+)
+def test_who_may_watch_and_who_may_touch(section: object, subject: str, watches: bool, touches: bool) -> None:
+    viewing = load({"viewing": section}).viewing
+    assert viewing.decide(subject, ViewMode.VIEW).allowed is watches
+    assert viewing.decide(subject, ViewMode.CONTROL).allowed is touches

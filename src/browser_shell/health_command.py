@@ -1,0 +1,44 @@
+"""`browser-shell health`: asks the server of this machine how it is."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.http.health import SOCKET_NAME, Health, ask_health
+from browser_shell.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_health_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    health = commands.add_parser("health", help="ask the running server how it is; exit code 0 is well")
+    health.add_argument("--ready", action="store_true", help="also fail when it could not serve a call right now")
+    health.set_defaults(command=_health)
+
+
+def _health(arguments: argparse.Namespace) -> int:
+    health = ask_health(_socket(read_settings()))
+    print(in_words(health))
+    return 0 if (health.ready if arguments.ready else health.live) else 1
+
+
+def in_words(health: Health) -> str:
+    if not health.live:
+        return "no server answers"
+    lines = [f"live, {'ready' if health.ready else 'not ready'}"]
+    lines += [f"  {name:<10} {wrong or 'ok'}" for name, wrong in health.parts.items()]
+    return "\n".join(lines)
+
+
+def _socket(settings: Settings) -> Path:
+    """Of the server with this DevTools port; when the port is left to chance, of the only server there is."""
+    if settings.devtools_port:
+        return settings.runtime_directory / str(settings.devtools_port) / SOCKET_NAME
+    found = sorted(settings.runtime_directory.glob(f"*/{SOCKET_NAME}"))
+    if len(found) > 1:
+        raise ConfigurationInvalid("several servers run here; set BROWSER_REMOTE_DEBUGGING_PORT to say which")
+    return found[0] if found else settings.runtime_directory / "none" / SOCKET_NAME

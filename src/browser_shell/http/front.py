@@ -1,0 +1,56 @@
+"""Builds the gateway and what stands behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp
+
+from browser_shell.core.ports import AuditLog, CallHandler, Clock, NewId
+from browser_shell.http.auth import Callers
+from browser_shell.http.gateway import Gateway
+from browser_shell.http.mcp_endpoint import McpEndpoint
+from browser_shell.http.metrics import CountedCalls, Metrics
+from browser_shell.http.surface import Neighbours
+from browser_shell.http.tickets import DEFAULT_SECONDS, TicketDesk, Tickets
+from browser_shell.http.traffic import DEFAULT_REQUESTS_PER_SECOND, Traffic
+from browser_shell.policy.document import ViewingSection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontSettings:
+    """What an operator can set about the public port."""
+
+    neighbours: Neighbours
+    ticket_seconds: int = DEFAULT_SECONDS
+    requests_per_second: int = DEFAULT_REQUESTS_PER_SECOND
+    viewing: ViewingSection = field(default_factory=ViewingSection)
+
+
+def build_front(
+    settings: FrontSettings,
+    *,
+    handler: CallHandler,
+    callers: Callers,
+    viewer: ASGIApp | None,
+    audit: AuditLog,
+    clock: Clock,
+    new_id: NewId,
+    metrics: Metrics | None = None,
+) -> Gateway:
+    """An ASGI application for `serve_http`."""
+    metrics = metrics if metrics is not None else Metrics()
+    tickets = Tickets(clock=clock, new_id=new_id, seconds=settings.ticket_seconds)
+    return Gateway(
+        mcp=McpEndpoint(CountedCalls(handler=handler, metrics=metrics, clock=clock), new_id=new_id),
+        desk=TicketDesk(tickets=tickets, viewing=settings.viewing, audit=audit),
+        viewer=viewer,
+        callers=callers,
+        neighbours=settings.neighbours,
+        tickets=tickets,
+        viewing=settings.viewing,
+        traffic=Traffic(clock=clock, requests_per_second=settings.requests_per_second),
+        audit=audit,
+        clock=clock,
+        metrics=metrics,
+    )

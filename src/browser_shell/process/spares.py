@@ -1,0 +1,73 @@
+"""Starts the next program of a kind while nobody waits for it, so that the next call finds it running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+from browser_shell.core.errors import SandboxUnavailable
+from browser_shell.process import spawn
+
+_QUIET_SECONDS = 0.02
+"""A start keeps the event loop busy for some milliseconds; the answer to the call before it goes out first."""
+_MAX_WISHES = 256
+
+
+class SpareCommands:
+    """At most one waiting program for each name. It has got nothing yet: what it will do comes on its stdin."""
+
+    def __init__(self, build: Callable[[str], spawn.Command]) -> None:
+        self._build = build
+        self._waiting: dict[str, spawn.Begun] = {}
+        self._wished: set[str] = set()
+        self._wishes, self._granted = anyio.create_memory_object_stream[str](_MAX_WISHES)
+
+    def take(self, name: str) -> spawn.Begun | None:
+        """The waiting program of this name, if there is one and it still waits."""
+        begun = self._waiting.pop(name, None)
+        if begun is None or begun.process.returncode is not None:
+            return None
+        return begun
+
+    def wish(self, name: str) -> None:
+        """Asks for a new one. Nothing is lost if it never comes."""
+        if name in self._wished or name in self._waiting:
+            return
+        try:
+            self._wishes.send_nowait(name)
+        except anyio.WouldBlock:
+            return
+        self._wished.add(name)
+
+    async def drop(self, name: str) -> None:
+        """Ends the program of this name, and forgets the wish for one."""
+        self._wished.discard(name)
+        begun = self._waiting.pop(name, None)
+        if begun is not None:
+            await spawn.discard(begun)
+
+    async def run(self) -> None:
+        """Grants wishes until cancelled, and then leaves nothing behind."""
+        try:
+            async for name in self._granted:
+                await anyio.sleep(_QUIET_SECONDS)
+                await self._grant(name)
+        finally:
+            with anyio.CancelScope(shield=True):
+                for name in list(self._waiting):
+                    await self.drop(name)
+
+    async def _grant(self, name: str) -> None:
+        if name not in self._wished:
+            return
+        try:
+            begun = await spawn.begin(self._build(name))
+        except SandboxUnavailable:
+            self._wished.discard(name)
+            return
+        if name in self._wished and name not in self._waiting:
+            self._wished.discard(name)
+            self._waiting[name] = begun
+        else:
+            await spawn.discard(begun)  # It was dropped while it started.

@@ -1,0 +1,193 @@
+// The page: one connection, one picture, and what is said about them.
+
+import RFB from "./novnc/core/rfb.js";
+import { Connection, forgetToken, takeCredentials } from "./connection.js";
+import { ActivityList, SessionBar } from "./lists.js";
+
+const RETURN = 0xff0d;
+const ENDINGS = {
+  nothing: ["This page needs a link", "Open the view link that the server printed, or ask for a new ticket."],
+  token: ["This link has ended", "Its token has expired or is not valid here. Ask for a new link."],
+  forbidden: ["You may not watch", "The policy of this server gives this token no tickets."],
+  refused: ["The server ended the connection", "It did not understand this page. Reload it, or ask for a new link."],
+  ticket: ["This link was already used", "A ticket opens one connection, for a short time. Ask for a new link."],
+  lost: ["Connection lost", "A ticket opens one connection only. Ask for a new link to go on."],
+  server: ["The server does not answer", "The page goes on trying."],
+};
+
+const $ = (id) => document.getElementById(id);
+const body = document.body;
+const activity = new ActivityList($("activity"), $("activity-empty"));
+const sessions = new SessionBar($("sessions"), (id) => connection.say({ type: "raise", session: id }));
+
+let rfb = null;
+let picture = false;
+let mode = "";
+let situation = null;
+let takeOverNext = false;
+
+function drawState(state, text) {
+  body.dataset.state = state;
+  $("state").textContent = text;
+}
+
+function drawOverlay(title, text, { again = false } = {}) {
+  $("overlay").hidden = !title;
+  $("overlay-title").textContent = title ?? "";
+  $("overlay-text").textContent = text ?? "";
+  $("again").hidden = !again;
+}
+
+function drawTurn() {
+  const you = Boolean(situation?.you);
+  const person = Boolean(situation?.person_in_control);
+  body.dataset.you = you ? "yes" : "no";
+  $("turn").hidden = !person;
+  if (you) {
+    $("turn").textContent = situation.held
+      ? "You are in control. Agents wait until you hand back."
+      : "You are in control. Agents wait while you are active.";
+  } else if (person) {
+    $("turn").textContent = "A person is in control. Agents wait.";
+  }
+}
+
+function drawControl() {
+  const button = $("control");
+  const live = body.dataset.state === "connected";
+  const you = Boolean(situation?.you);
+  // A view socket cannot take over; with a token at hand the page can come back with one that can.
+  button.hidden = !live || (mode !== "control" && !connection.canReturn);
+  button.textContent = you ? "Hand back" : "Take over";
+  $("typing").hidden = !live || mode !== "control";
+}
+
+function draw() {
+  $("mode").hidden = !mode;
+  $("mode").textContent = mode.toUpperCase();
+  $("mode").title = mode === "control" ? "Your mouse and keyboard reach the browser." : "You watch. Nothing you do reaches the browser.";
+  body.dataset.mode = mode;
+  drawTurn();
+  drawControl();
+  if (body.dataset.state === "connected") {
+    if (picture && situation && situation.open_sessions === 0) {
+      drawOverlay("No session is open yet", "The picture appears as soon as an agent opens a page.");
+    } else if (picture) {
+      drawOverlay(null);
+    }
+  }
+}
+
+function onPicture(channel) {
+  picture = false;
+  rfb = new RFB($("screen"), channel);
+  rfb.viewOnly = true;
+  rfb.scaleViewport = true;
+  rfb.background = "transparent";
+  rfb.addEventListener("connect", () => {
+    picture = true;
+    const canvas = $("screen").querySelector("canvas");
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", "Picture of the browser. In control mode, Shift+Escape leaves it.");
+    $("stage").style.setProperty("--shape", `${canvas.width} / ${canvas.height}`);
+    drawState("connected", "Live");
+    draw();
+  });
+}
+
+function onWords(message) {
+  if (message.type === "hello") {
+    mode = message.mode;
+    rfb.viewOnly = mode !== "control";
+    if (takeOverNext && mode === "control") {
+      connection.say({ type: "take_over" });
+    }
+    takeOverNext = false;
+  } else if (message.type === "activity") {
+    activity.add(message.entries);
+  } else if (message.type === "situation") {
+    situation = message;
+    sessions.show(message.sessions, mode === "control");
+  }
+  draw();
+}
+
+function onLost({ why, reason, willRetry }) {
+  situation = null;
+  takeOverNext = false;
+  if (why === "token") {
+    forgetToken();
+  }
+  if (willRetry) {
+    drawState("connecting", "Reconnecting…");
+    drawOverlay("Reconnecting…", reason ? `The server said: ${reason}.` : "The page comes back by itself.");
+  } else {
+    mode = "";
+    drawState("ended", "Not connected");
+    drawOverlay(...ENDINGS[why], { again: connection.canReturn });
+  }
+  draw();
+}
+
+const connection = new Connection(takeCredentials(), {
+  connecting() {
+    rfb = null;
+    $("screen").replaceChildren();
+    drawState("connecting", "Connecting…");
+    drawOverlay("Connecting…", "");
+    draw();
+  },
+  noControl() {
+    takeOverNext = false;
+    $("control").title = "The policy of this server gives this token no control.";
+    $("control").disabled = true;
+  },
+  picture: onPicture,
+  words: onWords,
+  lost: onLost,
+});
+
+$("control").addEventListener("click", () => {
+  if (situation?.you) {
+    connection.say({ type: "hand_back" });
+  } else if (mode === "control") {
+    connection.say({ type: "take_over" });
+    rfb?.focus();
+  } else {
+    takeOverNext = true;
+    connection.reopenAs("control");
+  }
+});
+
+$("again").addEventListener("click", () => connection.open());
+
+$("typing").addEventListener("submit", (event) => {
+  event.preventDefault();
+  for (const character of $("words").value) {
+    const code = character.codePointAt(0);
+    // Keysyms: Latin-1 is itself, everything else is its code point with this bit.
+    rfb?.sendKey(code < 0x100 ? code : 0x01000000 | code, null);
+  }
+  $("words").value = "";
+});
+
+$("enter").addEventListener("click", () => rfb?.sendKey(RETURN, "Enter"));
+
+// In control mode every key goes to the browser, Tab too. This one comes back.
+$("stage").addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && event.shiftKey) {
+    event.preventDefault();
+    event.stopPropagation();
+    rfb?.blur();
+    $("control").focus();
+  }
+}, { capture: true });
+
+document.addEventListener("visibilitychange", () => {
+  // A phone that was asleep has lost its socket; do not wait for the pause to pass.
+  if (!document.hidden && body.dataset.state === "connecting" && connection.canReturn && !connection.socket) {
+    connection.open();
+  }
+});
+
+connection.open();

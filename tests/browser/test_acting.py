@@ -1,0 +1,186 @@
+"""click, dblclick, hover, focus, check, uncheck, fill, type, select, press, scroll: what the page saw of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.pages import Site, WatchedPage
+from support.server import Session
+from support.snapshots import ref_of
+
+
+@pytest.fixture
+def page(browser: Session, site: Site) -> WatchedPage:
+    watched = site.watch(
+        """<style>body{height:4000px;width:4000px;margin:0}</style>
+        <button id=b>Press</button> <button id=other>Other</button>
+        <input type=checkbox id=box> <input type=radio name=r id=one> <input type=radio name=r id=two>
+        <textarea id=t>old</textarea> <input id=i>
+        <select id=s><option value=a>Apple<option value=b>Banana</select>
+        <select id=m multiple><option value=x>X<option value=y>Y<option value=z>Z</select>
+        <div id=pane style="width:100px;height:100px;overflow:auto"><div style="width:2000px;height:2000px"></div></div>
+        <script>
+        for (const kind of ['click', 'dblclick', 'mouseover', 'focusin'])
+          document.addEventListener(kind, event => event.target.id && tell([kind, event.target.id, event.isTrusted]))
+        for (const kind of ['change', 'input'])
+          document.addEventListener(kind, ({target}) => tell([kind, target.id,
+            ['checkbox', 'radio'].includes(target.type) ? target.checked
+            : target.multiple ? [...target.selectedOptions].map(option => option.value) : target.value]))
+        document.addEventListener('keydown', event => tell(['key', event.key, event.ctrlKey, event.shiftKey]))
+        document.addEventListener('scroll', () => tell(['scrolled', scrollX, scrollY]))
+        pane.addEventListener('scroll', () => tell(['pane', pane.scrollLeft, pane.scrollTop]))
+        </script>"""
+    )
+    browser.ok("open", watched.url)
+    return watched
+
+
+def test_a_click_is_a_real_one(browser: Session, page: WatchedPage) -> None:
+    assert browser.ok("click", "#b") == {"clicked": "#b"}
+    page.saw(["click", "b", True])
+
+
+def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -> None:
+    ref = ref_of(browser.ok("snapshot", "-i")["snapshot"], "button", "Other")
+    for selector in (ref, "button#other", "xpath=//button[text()='Other']"):
+        page.told.clear()
+        browser.ok("click", selector)
+        page.saw(["click", "other", True])
+
+
+def test_a_double_click_is_seen_as_one(browser: Session, page: WatchedPage) -> None:
+    browser.ok("dblclick", "#b")
+    page.saw(["dblclick", "b", True])
+
+
+def test_hovering_moves_the_mouse_there_and_clicks_nothing(browser: Session, page: WatchedPage) -> None:
+    browser.ok("hover", "#other")
+    page.saw(["mouseover", "other", True])
+    assert not any(told[0] == "click" for told in page.told)
+
+
+def test_focus_puts_the_caret_there(browser: Session, page: WatchedPage) -> None:
+    browser.ok("focus", "#i")
+    page.saw(["focusin", "i", True])
+    browser.ok("press", "q")
+    page.saw(["input", "i", "q"])
+
+
+def test_check_and_uncheck_end_in_the_wanted_state(browser: Session, page: WatchedPage) -> None:
+    for command, wanted in (("check", True), ("check", True), ("uncheck", False), ("uncheck", False)):
+        browser.ok(command, "#box")
+        assert browser.ok("is", "checked", "#box")["checked"] is wanted
+    assert [told for told in page.told if told[:2] == ["change", "box"]] == [
+        ["change", "box", True],
+        ["change", "box", False],
+    ]
+
+
+def test_check_chooses_a_radio_button(browser: Session, page: WatchedPage) -> None:
+    browser.ok("check", "#two")
+    page.saw(["change", "two", True])
+    assert browser.ok("is", "checked", "#one")["checked"] is False
+
+
+def test_fill_replaces_what_was_there(browser: Session, page: WatchedPage) -> None:
+    browser.ok("fill", "#t", "new")
+    page.saw(["input", "t", "new"])
+
+
+def test_fill_with_nothing_empties_the_field(browser: Session, page: WatchedPage) -> None:
+    browser.ok("fill", "#t", "")
+    page.saw(["input", "t", ""])
+
+
+def test_type_adds_key_by_key_and_does_not_echo(browser: Session, page: WatchedPage) -> None:
+    outcome = browser.run("type", "#t", "XyZ")
+    assert outcome.exit_code == 0
+    assert "XyZ" not in outcome.stdout + outcome.stderr
+    values = [told[2] for told in page.told if told[:2] == ["input", "t"]]
+    assert len(values) == 3
+    assert values[-1] in ("oldXyZ", "XyZold")
+
+
+def test_numbers_and_booleans_in_argv_are_texts(browser: Session, page: WatchedPage) -> None:
+    browser.ok("fill", "#t", 12.5)
+    page.saw(["input", "t", "12.5"])
+    browser.ok("fill", "#t", True)
+    page.saw(["input", "t", "true"])
+
+
+def test_select_chooses_by_value(browser: Session, page: WatchedPage) -> None:
+    assert browser.ok("select", "#s", "b") == {"selected": ["b"]}
+    page.saw(["change", "s", "b"])
+
+
+def test_select_chooses_several(browser: Session, page: WatchedPage) -> None:
+    browser.ok("select", "#m", "x", "z")
+    page.saw(["change", "m", ["x", "z"]])
+
+
+def test_select_of_a_choice_that_is_not_there_fails(browser: Session, page: WatchedPage) -> None:
+    outcome = browser.run("select", "#s", "cherry")
+    assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED")
+    assert not any(told[:2] == ["change", "s"] for told in page.told)
+
+
+def test_press_sends_keys_and_combinations(browser: Session, page: WatchedPage) -> None:
+    browser.ok("focus", "#i")
+    for key in ("a", "Enter", "ArrowLeft", "Escape", "Tab", "Control+a", "Shift+Tab"):
+        browser.ok("press", key)
+    for seen in (
+        *(["key", "a", False, False], ["key", "Enter", False, False], ["key", "ArrowLeft", False, False]),
+        *(["key", "Escape", False, False], ["key", "Tab", False, False], ["key", "a", True, False]),
+        ["key", "Tab", False, True],
+    ):
+        assert seen in page.told, seen
+
+
+def test_control_a_selects_so_that_the_next_key_replaces(browser: Session, page: WatchedPage) -> None:
+    browser.ok("focus", "#t")
+    browser.ok("press", "Control+a")
+    browser.ok("press", "Q")
+    page.saw(["input", "t", "Q"])
+
+
+def test_a_date_field_takes_keys(browser: Session, site: Site) -> None:
+    dated = site.watch("<input type=date id=d oninput='tell(this.value)'>")
+    browser.ok("open", dated.url)
+    browser.ok("focus", "#d")
+    for key in "12252016":
+        browser.ok("press", key)
+    dated.saw("2016-12-25")
+
+
+def test_scroll_moves_the_page_each_way(browser: Session, page: WatchedPage) -> None:
+    for argv, place in (
+        (("scroll", "down", 500), [0, 500]),
+        (("scroll", "right", 250), [250, 500]),
+        (("scroll", "up", 200), [250, 300]),
+        (("scroll", "left", 100), [150, 300]),
+    ):
+        browser.ok(*argv)
+        page.saw(["scrolled", *place])
+
+
+def test_scroll_alone_goes_down(browser: Session, page: WatchedPage) -> None:
+    browser.ok("scroll")
+    page.saw(["scrolled", 0, 300])
+
+
+def test_scroll_of_an_element_leaves_the_page_alone(browser: Session, page: WatchedPage) -> None:
+    for option, place in (("-s", 120), ("--selector", 240)):
+        browser.ok("scroll", "down", 120, option, "#pane")
+        page.saw(["pane", 0, place])
+    assert not any(told[0] == "scrolled" for told in page.told)
+
+
+def test_acting_on_something_that_is_not_there_fails_and_does_nothing(browser: Session, page: WatchedPage) -> None:
+    for argv in (
+        *(("click", "#no"), ("dblclick", "#no"), ("hover", "#no"), ("focus", "#no"), ("check", "#no")),
+        *(("uncheck", "#no"), ("fill", "#no", "x"), ("type", "#no", "x"), ("select", "#no", "x"), ("click", "@e999")),
+    ):
+        outcome = browser.run(*argv)
+        assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED"), argv
+        assert outcome.stdout == ""
+    assert page.told == []

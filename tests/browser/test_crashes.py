@@ -1,0 +1,148 @@
+"""Whatever of the box is killed comes back, and the calls it hits get a clear answer."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import time
+
+from support.in_flight import opening_slowly
+from support.pages import Site, wait_until
+from support.processes import alive, descendants, listening_ports, program, zombies
+from support.server import Outcome, Server
+
+CLEAR = {"SESSION_GONE", "BROWSER_UNAVAILABLE", "DRIVER_UNAVAILABLE", "COMMAND_FAILED", "TIMEOUT"}
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def clear_error(outcome: Outcome) -> bool:
+    return outcome.is_error and outcome.meta["name"] in CLEAR and outcome.stderr.startswith(outcome.meta["name"])
+
+
+def devtools_answers(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/json/version")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def control_ports(server: Server) -> set[int]:
+    """Ports that the driver's daemons listen on: each could drive the browser without asking anyone."""
+    return {port for pid in server.daemons().values() for port in listening_ports(pid)}
+
+
+def assert_quiet(server: Server) -> None:
+    assert list((server.devtools_directory / "s").glob("*.stream")) == []
+    assert control_ports(server) == set()
+
+
+def test_a_killed_daemon_is_replaced_with_its_control_port_closed(own_server: Server, site: Site) -> None:
+    session = own_server.session("s")
+    page = site.watch("<button id=b onclick=\"tell('alive')\">b</button>")
+    session.ok("open", page.url)
+    assert_quiet(own_server)
+    (old,) = own_server.daemons().values()
+    kill(old)
+    after = session.run("click", "#b")
+    print(f"killed daemon: next call {after.seconds:.2f} s")
+    assert after.exit_code == 0
+    assert after.seconds < 3
+    page.saw("alive")
+    assert old not in own_server.daemons().values()
+    assert_quiet(own_server)
+
+    call = opening_slowly(session, site, 30)
+    (old,) = own_server.daemons().values()
+    began = time.monotonic()
+    kill(old)
+    hit = call.outcome()
+    print(f"daemon killed during a call: answered after {time.monotonic() - began:.2f} s with {hit.meta.get('name')}")
+    assert clear_error(hit), hit
+    assert time.monotonic() - began < 8
+    after = session.run("open", page.url)
+    assert after.exit_code == 0
+    assert after.seconds < 3
+    session.ok("click", "#b")
+    assert_quiet(own_server)
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+
+
+def test_a_killed_chromium_comes_back(own_server: Server, site: Site) -> None:
+    session, other = own_server.session("s"), own_server.session("other")
+    url = site.watch("<p id=p>text</p>").url
+    session.ok("open", url)
+    other.ok("open", url)
+    old = own_server.mark("chromium")
+    began = time.monotonic()
+    kill(old)
+    wait_until(lambda: not alive(old), what="the end of Chromium")
+    wait_until(lambda: devtools_answers(own_server.devtools_port), seconds=8, what="DevTools")
+    print(f"killed Chromium: DevTools answer again after {time.monotonic() - began:.2f} s")
+    gone = session.run("get", "text", "#p")
+    assert (gone.exit_code, gone.meta["name"]) == (1, "SESSION_GONE")
+    session.ok("open", url)
+    print(f"killed Chromium: a page is open again after {time.monotonic() - began:.2f} s")
+    assert time.monotonic() - began < 8
+    assert session.ok("get", "text", "#p")["text"] == "text"
+    reopened = other.run("open", url)
+    assert reopened.exit_code == 0
+    assert "restarted" in reopened.stderr
+    assert own_server.mark("chromium") != old
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+    assert_quiet(own_server)
+
+
+def test_calls_in_flight_are_told_when_chromium_dies(own_server: Server, site: Site) -> None:
+    sessions = [own_server.session(name) for name in ("a", "b")]
+    calls = [opening_slowly(session, site, 60) for session in sessions]
+    began = time.monotonic()
+    kill(own_server.mark("chromium"))
+    for call in calls:
+        outcome = call.outcome()
+        assert clear_error(outcome), outcome
+        assert outcome.exit_code in (1, 127), outcome
+    print(f"Chromium killed during calls: answered after {time.monotonic() - began:.2f} s")
+    assert time.monotonic() - began < 8
+    url = site.watch("<p id=p>text</p>").url
+    wait_until(lambda: sessions[0].run("open", url).exit_code == 0, seconds=8, what="the browser")
+    sessions[1].ok("open", url)
+    assert sessions[1].ok("get", "text", "#p")["text"] == "text"
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+
+
+def test_a_killed_display_comes_back_with_its_browser(own_server: Server, site: Site) -> None:
+    session = own_server.session("s")
+    page = site.watch("<button id=b onclick=\"tell('alive')\">b</button>")
+    session.ok("open", page.url)
+    old = own_server.mark("xvnc"), own_server.mark("chromium")
+    kill(old[0])
+    wait_until(lambda: not any(map(alive, old)), seconds=8, what="the end of display and browser")
+    wait_until(lambda: session.run("open", page.url).exit_code == 0, seconds=10, what="the browser")
+    session.ok("click", "#b")
+    page.saw("alive")
+    assert session.run("screenshot").exit_code == 0
+    assert own_server.mark("xvnc") != old[0]
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+
+    # The window manager matters less: its end disturbs no session.
+    def managers() -> list[int]:
+        return [
+            pid for pid in descendants(own_server.process.pid) if program(pid).startswith("matchbox") and alive(pid)
+        ]
+
+    wait_until(lambda: len(managers()) == 1, what="the window manager")
+    (manager,) = managers()
+    kill(manager)
+    page.told.clear()
+    session.ok("click", "#b")
+    page.saw("alive")
+    wait_until(lambda: len(managers()) == 1 and managers() != [manager], what="another window manager")
+    assert session.run("screenshot").exit_code == 0

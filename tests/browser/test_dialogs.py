@@ -1,0 +1,187 @@
+"""confirm, prompt, alert and beforeunload: answered by the agent, and never a trap for other commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.pages import Site, WatchedPage, wait_until
+from support.server import Outcome, Session
+
+BLOCKED = (
+    *(("get", "url"), ("get", "title"), ("get", "text", "body"), ("snapshot", "-i"), ("screenshot",), ("pdf",)),
+    *(("click", "#b"), ("fill", "#i", "x"), ("press", "Enter"), ("scroll", "down", 10), ("is", "visible", "#b")),
+    *(("wait", 50), ("wait", "#b"), ("wait", "#b", "--state", "hidden"), ("wait", "--text", "x")),
+    *(("reload",), ("back",), ("forward",), ("open", "about:blank")),
+)
+
+
+def blocked(outcome: Outcome) -> bool:
+    return (outcome.exit_code, outcome.meta.get("name")) == (1, "DIALOG_OPEN")
+
+
+@pytest.fixture
+def page(browser: Session, site: Site) -> WatchedPage:
+    watched = site.watch(
+        """<button id=confirm onclick="tell(confirm('really?'))">c</button>
+        <button id=prompt onclick="tell(prompt('name?', 'nobody'))">p</button>
+        <button id=alert onclick="alert('boo'); tell('after the alert')">a</button>
+        <button id=later onclick="setTimeout(() => tell(confirm('late?')), 400)">l</button>
+        <button id=arm onclick="addEventListener('beforeunload', event => event.preventDefault())">arm</button>
+        <a id=away href="/away">away</a><button id=b onclick="tell('alive')">b</button><input id=i>"""
+    )
+    site.add("/away", "<title>away</title>")
+    browser.ok("open", watched.url)
+    return watched
+
+
+@pytest.mark.parametrize(("answer", "seen"), [("accept", True), ("dismiss", False)])
+def test_a_confirm_is_answered(browser: Session, page: WatchedPage, answer: str, seen: bool) -> None:
+    clicked = browser.run("click", "#confirm")
+    assert clicked.exit_code == 0
+    assert "dialog" in clicked.stderr
+    assert browser.ok("dialog", "status") == {"open": True, "type": "confirm", "message": "really?"}
+    assert browser.ok("dialog", answer) == {"answered": answer, "type": "confirm"}
+    page.saw(seen)
+    assert browser.ok("dialog", "status") == {"open": False}
+    browser.ok("click", "#b")
+    page.saw("alive")
+
+
+@pytest.mark.parametrize(
+    ("argv", "seen"), [(("accept", "Ada"), "Ada"), (("accept",), "nobody"), (("accept", ""), ""), (("dismiss",), None)]
+)
+def test_a_prompt_is_answered(browser: Session, page: WatchedPage, argv: tuple[str, ...], seen: str | None) -> None:
+    browser.ok("click", "#prompt")
+    assert browser.ok("dialog", "status")["type"] == "prompt"
+    browser.ok("dialog", *argv)
+    page.saw(seen)
+    assert page.told == [seen]
+
+
+def test_no_other_command_hangs_while_a_dialog_is_open(browser: Session, page: WatchedPage) -> None:
+    browser.ok("click", "#confirm")
+    for argv in BLOCKED:
+        outcome = browser.run(*argv)
+        assert blocked(outcome), (argv, outcome)
+        assert outcome.seconds < 3, argv
+    assert browser.ok("tab", "list")["tabs"][0]["active"] is True
+    browser.ok("dialog", "accept")
+    page.saw(True)
+    browser.ok("click", "#b")
+    page.saw("alive")
+    assert page.told == [True, "alive"]
+
+
+def test_a_dialog_that_opens_during_a_wait_ends_the_wait(browser: Session, page: WatchedPage) -> None:
+    browser.ok("click", "#later")
+    outcome = browser.run("wait", "#never", timeout=20)
+    assert blocked(outcome)
+    assert outcome.seconds < 5
+    browser.ok("dialog", "accept")
+    page.saw(True)
+    after = browser.run("click", "#b")
+    assert after.exit_code == 0
+    assert after.seconds < 3
+    page.saw("alive")
+
+
+def test_an_alert_blocks_nothing(browser: Session, page: WatchedPage) -> None:
+    browser.ok("click", "#alert")
+    page.saw("after the alert")
+    browser.ok("click", "#b")
+    page.saw("alive")
+
+
+@pytest.mark.parametrize("argv", [("reload",), ("open", "about:blank")])
+def test_leaving_a_page_that_asks_to_stay_does_not_hang(
+    browser: Session, page: WatchedPage, argv: tuple[str, ...]
+) -> None:
+    browser.ok("click", "#arm")
+    browser.ok("click", "#b")
+    outcome = browser.run(*argv)
+    assert outcome.exit_code == 0
+    assert outcome.seconds < 5
+
+
+def test_a_link_out_of_a_page_that_asks_to_stay_leads_out(browser: Session, page: WatchedPage) -> None:
+    browser.ok("click", "#arm")
+    browser.ok("click", "#b")
+    browser.ok("click", "#away")
+    browser.ok("wait", "--url", "**/away", timeout=5)
+    assert browser.ok("get", "title")["title"] == "away"
+
+
+def test_a_dialog_on_load_is_reported_by_open_and_can_be_answered(browser: Session, site: Site) -> None:
+    page = site.watch("<script>tell(confirm('enter?'))</script><p id=p>inside</p>")
+    opened = browser.run("open", page.url)
+    assert blocked(opened)
+    assert opened.seconds < 5
+    assert browser.ok("dialog", "status") == {"open": True, "type": "confirm", "message": "enter?"}
+    browser.ok("dialog", "accept")
+    page.saw(True)
+    assert browser.ok("get", "text", "#p")["text"] == "inside"
+
+
+def test_a_popup_that_asks_on_load_does_not_trap_its_opener(browser: Session, site: Site) -> None:
+    child = site.watch("<script>tell(confirm('child asks'))</script><p>child</p>", title="child")
+    page = site.watch(
+        f"<button id=o onclick=\"window.open('{child.url}', '', 'width=300,height=300')\">o</button>"
+        "<button id=b onclick=\"tell('alive')\">b</button>"
+    )
+    browser.ok("open", page.url)
+    clicked = browser.run("click", "#o")
+    assert clicked.seconds < 4
+    wait_until(lambda: browser.ok("dialog", "status")["open"] is True, what="the child's dialog")
+    assert browser.ok("dialog", "status")["message"] == "child asks"
+    outcome = browser.run("click", "#b")
+    assert blocked(outcome)
+    assert outcome.seconds < 4
+    browser.ok("dialog", "accept")
+    child.saw(True)
+    browser.ok("click", "#b")
+    page.saw("alive")
+
+
+def test_a_dialog_of_the_opener_does_not_trap_its_popup(browser: Session, site: Site) -> None:
+    child = site.watch(
+        """<button id=ask onclick="setTimeout(() => opener.ask(), 200)">ask</button>
+        <button id=b onclick="tell('alive')">b</button>"""
+    )
+    page = site.watch(
+        f"""<script>function ask() {{ tell(confirm('opener asks')) }}</script>
+        <button id=o onclick="window.open('{child.url}', '', 'width=300,height=300')">o</button>"""
+    )
+    browser.ok("open", page.url)
+    browser.ok("click", "#o")
+    wait_until(lambda: len(browser.ok("tab", "list")["tabs"]) == 2, what="the popup")
+    browser.ok("tab", "switch", "t2")
+    browser.ok("click", "#ask")
+    outcome = browser.run("wait", "#never", timeout=10)
+    assert blocked(outcome)
+    assert outcome.seconds < 4
+    browser.ok("dialog", "dismiss")
+    page.saw(False)
+    browser.ok("click", "#b")
+    child.saw("alive")
+
+
+def test_a_page_of_endless_alerts_stays_usable(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<script>setInterval(() => alert('again'), 100)</script><p id=p>text</p>").url)
+    for argv in (("get", "url"), ("get", "text", "#p"), ("snapshot",)):
+        assert browser.run(*argv).seconds < 5, argv
+    browser.ok("open", "about:blank")
+
+
+def test_close_works_with_a_dialog_open(browser: Session, page: WatchedPage, site: Site) -> None:
+    browser.ok("click", "#confirm")
+    closed = browser.run("close")
+    assert closed.data == {"closed": True}
+    assert closed.seconds < 4
+    browser.ok("open", site.watch("", title="clean").url)
+    assert browser.ok("dialog", "status") == {"open": False}
+
+
+def test_answering_when_nothing_asks_is_a_failed_command(browser: Session, page: WatchedPage) -> None:
+    for argv in (("dialog", "accept"), ("dialog", "accept", "text"), ("dialog", "dismiss")):
+        outcome = browser.run(*argv)
+        assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED"), argv

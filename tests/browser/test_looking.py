@@ -1,0 +1,254 @@
+"""snapshot, screenshot, pdf, get text, is."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from PIL import Image
+
+from support.pages import Site
+from support.server import Outcome, Session
+from support.snapshots import ref_of
+
+FORM = """<h1>Order</h1><p>Plain words</p>
+<div><ul><li>one<ul><li>two<ul><li>three<ul><li>four</li></ul></li></ul></li></ul></li></ul></div>
+<a href="/target">a link</a><button id=go onclick="tell('went')">Go</button>
+<div id=fake style="cursor: pointer" onclick="tell('faked')">Looks dead</div>
+<fieldset id=part><input aria-label=Inside></fieldset>"""
+
+
+def picture(outcome: Outcome) -> Image.Image:
+    assert outcome.exit_code == 0, outcome.stderr
+    mime_type, content = outcome.attachments[0]
+    assert outcome.data["attached"] == mime_type == "image/jpeg"
+    assert outcome.data["bytes"] == len(content)
+    return Image.open(io.BytesIO(content))
+
+
+def colour_at(image: Image.Image, x: int, y: int) -> str:
+    pixel = image.convert("RGB").getpixel((x, y))
+    assert isinstance(pixel, tuple)
+    return "red" if pixel[0] > 200 and pixel[1] < 80 else "white" if min(pixel) > 240 else "other"
+
+
+def test_a_snapshot_shows_the_page_as_a_tree(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    data = browser.ok("snapshot")
+    assert 'heading "Order"' in data["snapshot"]
+    assert 'StaticText "Plain words"' in data["snapshot"]
+    assert "refs" not in data
+    assert "lifecycle" not in data
+
+
+def test_an_interactive_snapshot_leaves_out_what_cannot_be_used(browser: Session, site: Site) -> None:
+    page = site.watch(FORM)
+    browser.ok("open", page.url)
+    for option in ("-i", "--interactive"):
+        snapshot = browser.ok("snapshot", option)["snapshot"]
+        assert "Plain words" not in snapshot
+        browser.ok("click", ref_of(snapshot, "button", "Go"))
+    assert page.told == ["went", "went"]
+
+
+def test_a_snapshot_with_cursor_elements_finds_clickable_things_without_a_role(browser: Session, site: Site) -> None:
+    page = site.watch(FORM)
+    browser.ok("open", page.url)
+    for option in ("-C", "--cursor"):
+        snapshot = browser.ok("snapshot", "-i", option)["snapshot"]
+        assert "clickable" in snapshot
+        browser.ok("click", ref_of(snapshot, "generic", "Looks dead"))
+    assert page.told == ["faked", "faked"]
+
+
+def test_a_compact_snapshot_drops_empty_structure(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    whole = browser.ok("snapshot")["snapshot"]
+    for option in ("-c", "--compact"):
+        compact = browser.ok("snapshot", option)["snapshot"]
+        assert len(compact) < len(whole)
+        assert 'button "Go"' in compact
+
+
+def test_a_snapshot_with_urls_shows_where_links_lead(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    assert "/target" not in browser.ok("snapshot")["snapshot"]
+    for option in ("-u", "--urls"):
+        assert f"url={site.origin}/target" in browser.ok("snapshot", option)["snapshot"]
+
+
+def test_a_depth_cuts_what_lies_deeper(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    assert '"four"' in browser.ok("snapshot", "-d", 50)["snapshot"]
+    for option in ("-d", "--depth"):
+        shallow = browser.ok("snapshot", option, 3)["snapshot"]
+        assert '"one"' in shallow
+        assert '"four"' not in shallow
+
+
+def test_a_selector_narrows_a_snapshot(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    for option in ("-s", "--selector"):
+        snapshot = browser.ok("snapshot", option, "#part")["snapshot"]
+        assert 'textbox "Inside"' in snapshot
+        assert "Order" not in snapshot
+
+
+def test_the_map_of_refs_comes_only_when_asked_for(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    data = browser.ok("snapshot", "--refs")
+    ref = ref_of(data["snapshot"], "button", "Go").removeprefix("@")
+    assert data["refs"][ref] == {"role": "button", "name": "Go"}
+
+
+def test_a_delta_tells_only_what_changed(browser: Session, site: Site) -> None:
+    page = site.watch(
+        "<button id=b onclick=\"document.querySelector('h1').textContent = 'After'\">b</button><h1>Before</h1>"
+    )
+    browser.ok("open", page.url)
+    assert browser.ok("snapshot", "--delta")["snapshot"]["kind"] == "full"
+    assert browser.ok("snapshot", "--delta")["snapshot"]["kind"] == "unchanged"
+    browser.ok("click", "#b")
+    changed = browser.ok("snapshot", "--delta")["snapshot"]
+    assert changed["kind"] != "unchanged"
+    assert "After" in str(changed)
+
+
+def test_a_full_snapshot_starts_the_comparison_over(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    browser.ok("snapshot", "--delta")
+    full = browser.ok("snapshot", "--delta", "--full")["snapshot"]
+    assert full["kind"] == "full"
+    assert 'button "Go"' in full["tree"]
+
+
+def test_refs_are_new_after_the_page_changed(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<button>Only here</button>").url)
+    ref = ref_of(browser.ok("snapshot")["snapshot"], "button", "Only here")
+    browser.ok("open", site.watch("<p>no button at all</p>").url)
+    assert browser.run("click", ref).exit_code == 1
+
+
+def test_a_screenshot_shows_the_window(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<style>html{background:red}</style>").url)
+    assert colour_at(picture(browser.run("screenshot")), 200, 200) == "red"
+
+
+def test_a_screenshot_of_an_element_has_its_size(browser: Session, site: Site) -> None:
+    page = site.watch(
+        "<style>body{margin:20px}</style><div id=box style='background:red;width:120px;height:60px'></div>"
+    )
+    browser.ok("open", page.url)
+    image = picture(browser.run("screenshot", "#box"))
+    assert image.size == (120, 60)
+    assert colour_at(image, 60, 30) == "red"
+
+
+def test_a_screenshot_of_a_ref_has_its_size(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<button style='width:150px;height:40px'>wide</button>").url)
+    ref = ref_of(browser.ok("snapshot")["snapshot"], "button", "wide")
+    assert picture(browser.run("screenshot", ref)).size == (150, 40)
+
+
+def test_a_full_screenshot_reaches_the_end_of_the_page(browser: Session, site: Site) -> None:
+    page = site.watch(
+        "<style>body{margin:0}</style><div style='height:2500px'></div><div style='background:red;height:100px'></div>"
+    )
+    browser.ok("open", page.url)
+    assert picture(browser.run("screenshot")).height < 2000
+    for option in ("-f", "--full"):
+        image = picture(browser.run("screenshot", option))
+        assert image.height == 2600
+        assert colour_at(image, 50, 2550) == "red"
+
+
+def test_an_annotated_screenshot_numbers_what_can_be_used(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(FORM).url)
+    plain = picture(browser.run("screenshot")).convert("RGB")
+    outcome = browser.run("screenshot", "--annotate")
+    named = {entry.get("name"): entry["ref"] for entry in outcome.data["annotations"]}
+    assert f"@{named['Go']}" == ref_of(browser.ok("snapshot")["snapshot"], "button", "Go")
+    assert picture(outcome).convert("RGB").tobytes() != plain.tobytes()
+
+
+def test_a_pdf_is_handed_over_as_a_document(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<p>printed</p>").url)
+    outcome = browser.run("pdf")
+    mime_type, content = outcome.attachments[0]
+    assert mime_type == outcome.data["attached"] == "application/pdf"
+    assert content.startswith(b"%PDF-")
+    assert outcome.data["bytes"] == len(content)
+
+
+@pytest.mark.promise("output: no file stays behind and no path of the server is told")
+def test_pictures_and_documents_leave_neither_files_nor_paths(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<p>x</p>").url)
+    outcomes = [browser.run("screenshot"), browser.run("screenshot", "--annotate"), browser.run("pdf")]
+    assert all("path" not in outcome.data for outcome in outcomes)
+    told = " ".join(outcome.stdout + outcome.stderr for outcome in outcomes)
+    assert not re.search(r"/(tmp|run|root|home|var|usr|work)\b", told), told
+    made = [path for path in (browser.server.devtools_directory / "out").rglob("*") if path.is_file()]
+    assert made == []
+
+
+def test_get_text_reads_what_a_person_would(browser: Session, site: Site) -> None:
+    page = site.watch("<div id=d>seen <span style='display:none'>unseen</span>&amp; \N{SNOWMAN}</div>")
+    browser.ok("open", page.url)
+    assert browser.ok("get", "text", "#d")["text"].strip() == "seen & \N{SNOWMAN}"
+
+
+def test_get_text_takes_refs_and_xpath(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<button>named</button><p>para</p>").url)
+    ref = ref_of(browser.ok("snapshot")["snapshot"], "button", "named")
+    assert browser.ok("get", "text", ref)["text"] == "named"
+    assert browser.ok("get", "text", "xpath=//p")["text"] == "para"
+
+
+def test_a_huge_text_is_bounded_and_says_so(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch(f"<p>{'word ' * 200_000}</p>").url)
+    outcome = browser.run("get", "text", "body")
+    assert outcome.exit_code == 0
+    assert len(outcome.stdout) <= 30_000 + 1
+    assert outcome.data["text"].startswith("word word")
+    assert "cut" in outcome.data["text"][-60:]
+    assert outcome.stderr.startswith("OUTPUT_TRUNCATED")
+
+
+def test_a_page_of_900_controls_gives_a_bounded_valid_snapshot(browser: Session, site: Site) -> None:
+    controls = "".join(
+        f"<button>Button {n}</button><input aria-label='Field {n}'><a href='/{n}'>Link number {n}</a>"
+        for n in range(300)
+    )
+    browser.ok("open", site.watch(controls).url)
+    outcome = browser.run("snapshot", "-i", "-u")
+    assert outcome.exit_code == 0
+    assert len(outcome.stdout) <= 30_000 + 1
+    assert 'button "Button 0"' in outcome.data["snapshot"]
+    assert outcome.stderr.startswith("OUTPUT_TRUNCATED")
+    last = ref_of(browser.ok("snapshot", "-s", "button:last-of-type")["snapshot"], "button", "Button 299")
+    assert browser.ok("get", "text", last)["text"] == "Button 299"
+
+
+def test_is_answers_with_facts_about_an_element(browser: Session, site: Site) -> None:
+    page = site.watch(
+        "<p id=shown>x</p><p id=hidden style='display:none'>x</p><input id=on><input id=off disabled>"
+        "<input type=checkbox id=ticked checked><input type=checkbox id=clear>"
+    )
+    browser.ok("open", page.url)
+    asked = {
+        (word, selector): browser.ok("is", word, selector)[word]
+        for word, selector in (
+            *(("visible", "#shown"), ("visible", "#hidden")),
+            *(("enabled", "#on"), ("enabled", "#off")),
+            *(("checked", "#ticked"), ("checked", "#clear")),
+        )
+    }
+    assert list(asked.values()) == [True, False, True, False, True, False]
+
+
+def test_asking_about_something_that_is_not_there_fails(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("").url)
+    for argv in (("is", "visible", "#no"), ("is", "enabled", "#no"), ("is", "checked", "#no"), ("get", "text", "#no")):
+        outcome = browser.run(*argv)
+        assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED"), argv

@@ -1,0 +1,120 @@
+"""Pages that never answer: the deadline holds, the next call works, and nobody else notices."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from support.in_flight import InFlight, opening_slowly
+from support.pages import Site, wait_until
+from support.processes import descendants, program
+from support.server import Server, Session
+
+RECOVERED_SECONDS = 3
+
+
+@pytest.fixture
+def other(server: Server, site: Site) -> Iterator[Session]:
+    session = server.session("bystander")
+    session.ok("open", site.watch("<button id=b>b</button>").url)
+    yield session
+    session.run("close")
+
+
+def test_a_page_that_hangs_is_given_up_at_the_deadline(browser: Session, other: Session, site: Site) -> None:
+    good = site.watch("<p id=p>well</p>")
+    page = site.watch("<button id=b onclick=\"tell('begun'); while (true) {}\">b</button>")
+    browser.ok("open", page.url)
+    call = InFlight(browser, "click", "#b", timeout=3)
+    page.saw("begun")
+    for argv in (("click", "#b"), ("screenshot",), ("snapshot", "-i")):
+        outcome = other.run(*argv)
+        assert outcome.exit_code == 0
+        assert outcome.seconds < 2, argv
+    assert call.running, "the hang was over before it could disturb anyone"
+
+    hung = call.outcome()
+    assert (hung.exit_code, hung.meta["name"]) == (124, "TIMEOUT")
+    assert hung.seconds < 3 + RECOVERED_SECONDS
+    after = browser.run("open", good.url)
+    print(f"after a hung page: next open {after.seconds:.2f} s")
+    assert after.exit_code == 0
+    assert after.seconds < RECOVERED_SECONDS
+    assert browser.ok("get", "text", "#p")["text"] == "well"
+
+
+def test_a_page_that_hangs_while_it_loads_is_given_up_too(browser: Session, site: Site) -> None:
+    hung = browser.run("open", site.add("/endless", "<script>while (true) {}</script>"), timeout=2)
+    assert hung.exit_code == 124
+    after = browser.run("get", "url")
+    assert after.data == {"url": "about:blank"}
+    assert after.seconds < RECOVERED_SECONDS
+
+
+def test_a_slow_page_is_given_up_at_the_deadline(browser: Session, other: Session, site: Site) -> None:
+    call = opening_slowly(browser, site, 60, timeout=2)
+    assert other.run("click", "#b").seconds < 2
+    slow = call.outcome()
+    assert (slow.exit_code, slow.meta["name"]) == (124, "TIMEOUT")
+    assert slow.seconds < 2 + RECOVERED_SECONDS
+    after = browser.run("open", site.watch("<p id=p>quick</p>").url)
+    print(f"after a slow page: next open {after.seconds:.2f} s")
+    assert after.exit_code == 0
+    assert after.seconds < RECOVERED_SECONDS
+    assert browser.ok("get", "text", "#p")["text"] == "quick"
+
+
+def test_cookies_survive_a_page_that_was_given_up(browser: Session, site: Site) -> None:
+    page = site.watch("<button id=b onclick=\"tell(document.cookie); document.cookie = 'kept=yes'\">b</button>")
+    browser.ok("open", page.url)
+    browser.ok("click", "#b")
+    assert browser.run("open", f"{site.origin}/slow/60", timeout=1).exit_code == 124
+    browser.ok("open", page.url)
+    browser.ok("click", "#b")
+    assert page.told == ["", "kept=yes"]
+
+
+def test_a_call_that_stood_in_line_too_long_touches_nothing(browser: Session, site: Site) -> None:
+    page = site.watch("<button id=b onclick=\"tell('clicked')\">b</button>")
+    browser.ok("open", page.url)
+    long = InFlight(browser, "wait", 2500)
+    wait_until(lambda: long.running and _driver_runs(browser.server), what="the wait")
+    late = browser.run("click", "#b", timeout=1)
+    assert late.exit_code == 124
+    assert long.outcome().exit_code == 0
+    assert page.told == []
+    browser.ok("click", "#b")
+    page.saw("clicked")
+
+
+def test_a_client_that_goes_away_stops_its_work(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("").url)
+    arguments = {"session_id": browser.session_id, "argv": ["wait", "20000"], "timeout_sec": 30}
+    params = {"name": "browser-shell", "arguments": arguments}
+    connection = http.client.HTTPConnection("127.0.0.1", browser.server.port)
+    connection.request(
+        "POST",
+        "/mcp",
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}),
+        {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            **browser.server.authorization,
+        },
+    )
+    wait_until(lambda: _driver_runs(browser.server), what="the call")
+    connection.close()
+    after = browser.run("open", site.watch("<p id=p>mine again</p>").url)
+    assert after.exit_code == 0
+    assert after.seconds < RECOVERED_SECONDS
+    assert browser.ok("get", "text", "#p")["text"] == "mine again"
+
+
+def _driver_runs(server: Server) -> bool:
+    """Whether a call's own driver process, which is no daemon, is at work."""
+    daemons = set(server.daemons().values())
+    found = [pid for pid in descendants(server.process.pid) if program(pid).startswith("agent-browser")]
+    return any(pid not in daemons for pid in found)

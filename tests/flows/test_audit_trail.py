@@ -1,0 +1,55 @@
+"""Calls through the whole server leave a log that verifies, and a log that cannot be written stops them."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.testing.fakes import FakeClock, FakePolicy, RecordingSandbox, a_pipeline
+from support.audit_logs import checked, entries
+from support.wire import Connect, call_params
+
+
+@pytest.mark.promise("audit:every-call-leaves-a-trail")
+async def test_calls_leave_a_chain_that_verifies(connect: Connect, tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with JsonLinesAudit(path=path, clock=FakeClock(), policy_digest="d1") as audit:
+        policy = FakePolicy(blocked_hosts=frozenset({"bad.example"}))
+        async with connect(a_pipeline(audit=audit, policy=policy)) as client:
+            for url in ("https://good.example/?token=s3cret", "https://bad.example/"):
+                await client.ask("tools/call", call_params("open", url))
+    written = entries(path)
+    kinds = [entry["kind"] for entry in written if not str(entry["kind"]).startswith(("AUDIT", "CHECK"))]
+    assert kinds == [
+        *("MCP_TOOL_CALL", "SANDBOX_EXEC", "TOOL_FINISHED"),
+        *("MCP_TOOL_CALL", "POLICY_BLOCKED", "TOOL_FINISHED"),
+    ]
+    assert {entry["policy_digest"] for entry in written if "call_id" in entry} == {"d1"}
+    assert "s3cret" not in json.dumps(written)
+    assert checked(path).sound
+
+
+@pytest.mark.promise("audit:no-record-no-run")
+async def test_nothing_runs_while_the_disk_is_broken_and_all_is_well_afterwards(
+    connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(file: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    path, sandbox = tmp_path / "audit.jsonl", RecordingSandbox()
+    with JsonLinesAudit(path=path, clock=FakeClock()) as audit:
+        async with connect(a_pipeline(audit=audit, sandbox=sandbox)) as client:
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "fdatasync", broken)
+                await client.ask("tools/call", call_params("open", "https://good.example/"))
+            assert sandbox.ran == []
+            await client.ask("tools/call", call_params("open", "https://good.example/"))
+            assert len(sandbox.ran) == 1
+    errors = [entry.get("error") for entry in entries(path) if entry["kind"] == "TOOL_FINISHED"]
+    assert errors == ["AUDIT_UNAVAILABLE", None]
+    assert checked(path).sound

@@ -1,0 +1,139 @@
+"""Every request and scenario of the attack corpus, over real sockets against a running gateway."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from browser_shell.app import SystemClock
+from browser_shell.http.auth import access_by_key
+from browser_shell.http.front import FrontSettings
+from browser_shell.http.surface import neighbours
+from browser_shell.testing.fakes import FakeRegistry, a_pipeline
+from browser_shell.testing.live import serving
+from browser_shell.tools.browser_shell import BrowserShellTool
+from support.corpus_rows import load
+from support.http_corpus import CONSOLE, Attacker, RememberingSandbox
+from support.tokens import Keys, env_value, rsa_env_value
+from support.viewer import stub_viewer
+
+ROWS = load("http_attacks.jsonl")
+ACCEPTED_EXCEPTIONS: dict[str, str] = {}
+"""`should` rows that we decide differently, each with its reason."""
+START_SECONDS = 10
+REQUIREMENTS = {
+    "JWT_AUDIENCE": {"audience": "browser-box"},
+    "JWT_ISSUER": {"issuer": "https://issuer.example.com"},
+}
+
+
+@pytest.fixture(scope="module")
+def keys() -> Keys:
+    return Keys()
+
+
+@contextmanager
+def running(keys: Keys, **claims: str) -> Iterator[int]:
+    """A gateway with the settings that the corpus assumes. Yields its port."""
+    access = access_by_key(
+        env_value(keys.good),
+        algorithm="RS256",
+        audience=claims.get("audience"),
+        issuer=claims.get("issuer"),
+        clock=SystemClock(),
+    )
+    pipeline = a_pipeline(registry=FakeRegistry(tools=[BrowserShellTool()]), sandbox=RememberingSandbox())
+    with start_blocking_portal() as portal:
+        front = serving(
+            pipeline,
+            callers=access.callers,
+            settings=FrontSettings(neighbours=neighbours(listen="127.0.0.1", origins=[CONSOLE])),
+            viewer=stub_viewer,
+            clock=SystemClock(),
+        )
+        with portal.wrap_async_context_manager(front) as address:
+            yield int(address.rpartition(":")[2])
+
+
+@pytest.fixture(scope="module")
+def ports(keys: Keys) -> Iterator[dict[str, int]]:
+    with ExitStack() as held:
+        yield {name: held.enter_context(running(keys, **claims)) for name, claims in {"": {}, **REQUIREMENTS}.items()}
+
+
+@pytest.fixture
+def attacker(request: pytest.FixtureRequest, keys: Keys, ports: dict[str, int]) -> Attacker:
+    row: dict[str, Any] = request.getfixturevalue("row")
+    return Attacker(port=ports[row.get("requires", [""])[0]], keys=keys)
+
+
+def test_the_corpus_is_not_empty() -> None:
+    assert len(ROWS) > 100
+    assert all(row.get("level") != "must" for row in ROWS if row["id"] in ACCEPTED_EXCEPTIONS)
+
+
+@pytest.mark.promise("http:corpus")
+@pytest.mark.parametrize("row", [row for row in ROWS if "request" in row], ids=lambda row: str(row["id"]))
+def test_a_request_of_the_corpus_gets_its_answer(row: dict[str, Any], attacker: Attacker) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as canary:
+        attacker.canary = canary.getsockname()[1]
+        began = time.monotonic()
+        answers = attacker.answers(row)
+        canary.settimeout(0.05 if row.get("canary") else 0)
+        with pytest.raises((TimeoutError, BlockingIOError)):
+            canary.accept()
+    expected = row["expect"]
+    status = answers[0].status if answers else 0
+    assert (status in expected["status"]) is (row["id"] not in ACCEPTED_EXCEPTIONS), (row["why"], answers)
+    assert time.monotonic() - began < expected.get("within_sec", 15)
+    assert len(answers) <= expected.get("max_responses", 1)
+    for answer in answers:
+        check_answer(expected, answer.headers, answer.body)
+
+
+def check_answer(expected: dict[str, Any], headers: dict[str, str], body: bytes) -> None:
+    for name, value in expected.get("must_headers", {}).items():
+        assert value in headers[name.lower()]
+    for banned in expected.get("not_headers", []):
+        name, _, value = banned.partition(": ")
+        assert name.lower() not in headers or (value and headers[name.lower()] != value)
+    assert not any(banned.encode() in body for banned in expected.get("not_body", []))
+    assert "server" not in headers
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.promise("http:corpus")
+@pytest.mark.parametrize("row", [row for row in ROWS if "steps" in row], ids=lambda row: str(row["id"]))
+def test_a_scenario_of_the_corpus_ends_as_it_must(row: dict[str, Any], attacker: Attacker) -> None:
+    attacker.play(row["steps"])
+
+
+@pytest.mark.promise("tokens:unsound-key-no-start")
+@pytest.mark.parametrize("row", [row for row in ROWS if "startup_env" in row], ids=lambda row: str(row["id"]))
+def test_a_server_with_an_unsound_key_does_not_start(row: dict[str, Any], keys: Keys, tmp_path: Path) -> None:
+    made = {
+        "<RSA-2048 e=1>": lambda: rsa_env_value(keys.good.public_key().public_numbers().n, 1),
+    }
+    env = {name: made[value]() if value in made else value for name, value in row["startup_env"].items()}
+    assert not any(re.match("<.*>", value) for value in env.values()), "a placeholder that this runner does not know"
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("browser-shell"), "serve"],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PUBLIC_PORT": "0", **env},
+        capture_output=True,
+        timeout=START_SECONDS,
+    )
+    assert ended.returncode not in (0, -9)
+    assert b"JWT_PUBLIC_KEY" in ended.stderr
+    assert env["JWT_PUBLIC_KEY"].encode() not in ended.stderr + ended.stdout
+    assert b"Traceback" not in ended.stderr

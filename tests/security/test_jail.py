@@ -1,0 +1,389 @@
+"""The jail of a running server: what /proc says about it, and what happens when its parts are killed or starved."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import connect
+
+from support.canaries import AuditReader, Canary, running_canary
+from support.jails import command_line, descendants, facts, in_same_network, is_alive
+from support.pages import Site, running_site, wait_until
+from support.server import Outcome, Server, Session, running_server
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can look into another account's processes"),
+]
+
+_RECOVERY_SECONDS = 20
+_LOOP = """<title>loop</title><script>
+setInterval(() => { for (const url of URLS) fetch(url + '/?' + Math.random(), {mode: 'no-cors'}).catch(() => 0) }, 50)
+</script>"""
+
+
+@dataclass
+class Box:
+    server: Server
+    site: Site
+    allowed: Canary
+    forbidden: Canary
+
+    @property
+    def chromium(self) -> int:
+        """The browser's main process, below the jail's helper."""
+        helper = self.server.mark("chromium")
+        return next(pid for pid in descendants(helper) if "--type=" not in " ".join(command_line(pid)))
+
+    def renderers(self) -> list[int]:
+        # The zygote writes its children's command lines as one word.
+        inside = descendants(self.server.mark("chromium"))
+        return [pid for pid in inside if "--type=renderer" in " ".join(command_line(pid))]
+
+    def open_loop(self, session: Session) -> None:
+        """A page that calls the allowed canary and the forbidden one many times a second."""
+        urls = json.dumps([self.allowed.origin, self.forbidden.origin])
+        session.ok("open", self.site.add("/loop", _LOOP.replace("URLS", urls)))
+        self.wait_for_calls()
+
+    def wait_for_calls(self) -> None:
+        before = self.allowed.connections
+        wait_until(lambda: self.allowed.connections > before + 2, seconds=10, what="calls of the page")
+
+
+@contextmanager
+def a_box(env: dict[str, str] | None = None) -> Iterator[Box]:
+    with ExitStack() as held:
+        site = held.enter_context(running_site())
+        allowed, forbidden = held.enter_context(running_canary()), held.enter_context(running_canary())
+        addresses = [f"127.0.0.1:{site.port}", f"127.0.0.1:{allowed.port}"]
+        server = held.enter_context(running_server({"open": {"unsafe_allow_addresses": addresses}}, env=env))
+        yield Box(server, site, allowed, forbidden)
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Box]:
+    with a_box() as running:
+        yield running
+
+
+@pytest.fixture
+def browser(box: Box) -> Iterator[Session]:
+    session = box.server.session("jail")
+    opened_again(session, box.site)
+    yield session
+    session.run("close")
+
+
+def opened_again(session: Session, site: Site) -> None:
+    """Within a bounded time the session works again, whatever was killed."""
+    url = site.add("/fine", "<title>fine</title>")
+    deadline = time.monotonic() + _RECOVERY_SECONDS
+    while True:
+        outcome = session.run("open", url, timeout=10)
+        if outcome.exit_code == 0:
+            assert outcome.data["title"] == "fine"
+            return
+        assert is_clear(outcome), outcome
+        assert time.monotonic() < deadline, outcome
+        time.sleep(0.2)
+
+
+def is_clear(outcome: Outcome) -> bool:
+    """An error that says what happened, not a fault of the server."""
+    return outcome.meta["name"] in ("BROWSER_UNAVAILABLE", "DRIVER_UNAVAILABLE", "SESSION_GONE", "COMMAND_FAILED")
+
+
+@pytest.mark.promise("jail: Chromium's own sandbox is on, and nothing of ours but the server is root")
+def test_proc_shows_a_sandboxed_browser_without_power(box: Box, browser: Session) -> None:
+    helper = box.server.mark("chromium")
+    everything = descendants(box.server.process.pid)
+    assert {helper, box.chromium, *box.renderers()} <= set(everything)
+    for pid in everything:
+        arguments = " ".join(command_line(pid))
+        assert "no-sandbox" not in arguments
+        assert "disable-seccomp" not in arguments
+        assert "0" not in facts(pid)["Uid"].split(), arguments
+        assert "0" not in facts(pid)["Gid"].split(), arguments
+        assert facts(pid)["Groups"] in ("", facts(pid)["Gid"].split()[0]), arguments
+    assert box.renderers()
+    for pid in box.renderers():
+        assert facts(pid)["Seccomp"] == "2"
+        assert len(facts(pid)["NSpid"].split()) > 1
+    for pid in (helper, box.chromium, *box.renderers()):
+        assert facts(pid)["CapEff"] == facts(pid)["CapPrm"] == "0" * 16
+        assert facts(pid)["NoNewPrivs"] == "1"
+
+
+@pytest.mark.promise("jail: every process of the browser is in a network namespace that has no way out")
+def test_the_browsers_network_is_loopback_and_nothing_else(box: Box, browser: Session) -> None:
+    ours = os.stat("/proc/self/ns/net").st_ino
+    inside = descendants(box.server.mark("chromium"))
+    assert len(inside) > 3
+    for pid in inside:
+        assert os.stat(f"/proc/{pid}/ns/net").st_ino != ours
+        assert interfaces(pid) == ["lo"]
+        assert Path(f"/proc/{pid}/net/route").read_text(encoding="ascii").splitlines()[1:] == []
+        assert not [line for line in _lines(f"/proc/{pid}/net/ipv6_route") if not line.endswith("lo")]
+    # Zygotes and renderers have namespaces of their own, with even less in them.
+    assert box.server.mark("chromium") in in_same_network(box.chromium)
+
+
+def interfaces(pid: int) -> list[str]:
+    return [line.partition(":")[0].strip() for line in _lines(f"/proc/{pid}/net/dev")[2:]]
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text(encoding="ascii").splitlines()
+
+
+@pytest.mark.promise("jail: the browser sees no home directories, and Chromium obeys this server's policy")
+def test_the_browsers_files_are_what_the_jail_leaves(box: Box, browser: Session) -> None:
+    root = Path(f"/proc/{box.chromium}/root")
+    for hidden in ("home", "root", "srv", "mnt", "media"):
+        assert list((root / hidden).iterdir()) == []
+    policy = json.loads((root / "etc/chromium/policies/managed/browser-shell.json").read_text(encoding="utf-8"))
+    assert policy["DownloadRestrictions"] == 3
+    assert not Path("/etc/chromium/policies/managed/browser-shell.json").exists()
+
+
+def test_the_browsers_environment_holds_no_secret_of_the_server(box: Box, browser: Session) -> None:
+    names = {entry.partition("=")[0] for entry in _environment(box.chromium)}
+    assert names <= {"HOME", "LANG", "PATH", "TZ", "DISPLAY", "XAUTHORITY", "CHROME_DEVEL_SANDBOX"}, names
+
+
+def _environment(pid: int) -> list[str]:
+    return [entry for entry in Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0") if entry]
+
+
+@pytest.mark.promise("jail: even a context that asks for no proxy reaches nothing")
+def test_a_direct_context_reaches_nothing(box: Box, browser: Session) -> None:
+    """What a driver that is fooled could ask for: only the missing network stops it."""
+    port = box.server.devtools_port
+    version = json.loads(subprocess.check_output(["curl", "-s", f"http://127.0.0.1:{port}/json/version"]))
+    with connect(version["webSocketDebuggerUrl"], proxy=None, max_size=None) as devtools:
+        context = _ask(devtools, "Target.createBrowserContext", {"proxyServer": "direct://"})["browserContextId"]
+        for url in (box.allowed.origin, box.forbidden.origin, f"http://127.0.0.1:{box.server.port}/mcp"):
+            before = box.allowed.connections
+            target = _ask(devtools, "Target.createTarget", {"url": f"{url}/direct", "browserContextId": context})
+            session = _ask(devtools, "Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
+            went = _ask(devtools, "Page.navigate", {"url": f"{url}/direct"}, session["sessionId"])
+            assert went["errorText"] == "net::ERR_CONNECTION_REFUSED"
+            assert box.allowed.connections == before
+        _ask(devtools, "Target.disposeBrowserContext", {"browserContextId": context})
+    assert box.forbidden.connections == 0
+
+
+def _ask(devtools: Any, method: str, params: dict[str, Any], session: str = "") -> Any:
+    message = {"id": 1, "method": method, "params": params}
+    devtools.send(json.dumps({**message, "sessionId": session} if session else message))
+    while True:
+        answer = json.loads(devtools.recv(10))
+        if answer.get("id") == 1:
+            assert "error" not in answer, answer
+            return answer["result"]
+
+
+@pytest.mark.promise("egress: with the proxy stopped the browser reaches nothing; when it is back, pages load again")
+def test_a_stopped_proxy_means_no_network_at_all(box: Box, browser: Session) -> None:
+    box.open_loop(browser)
+    chromium = box.chromium
+    box.server.process.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: facts(box.server.process.pid)["State"].startswith("T"))
+        time.sleep(0.2)  # Answers that were under way.
+        stopped_at, tried_at = box.allowed.connections, opened_connections(chromium)
+        wait_until(lambda: opened_connections(chromium) > tried_at, what="attempts of the page")
+        time.sleep(1)
+        assert box.allowed.connections == stopped_at
+        assert interfaces(chromium) == ["lo"]
+        # All that the namespace holds: connections to the proxy's port, and the DevTools.
+        ours = {3128, box.server.devtools_port}
+        peers = {(local, remote) for local, remote in tcp_ports(chromium) if not {local, remote} & ours}
+        assert peers == set()
+    finally:
+        box.server.process.send_signal(signal.SIGCONT)
+    box.wait_for_calls()
+    assert box.forbidden.connections == 0
+    opened_again(browser, box.site)
+
+
+def opened_connections(pid: int) -> int:
+    """How often a program in this namespace has tried to connect."""
+    names, values = (line.split() for line in _lines(f"/proc/{pid}/net/snmp") if line.startswith("Tcp:"))
+    return int(values[names.index("ActiveOpens")])
+
+
+def tcp_ports(pid: int) -> set[tuple[int, int]]:
+    rows = [line.split() for name in ("tcp", "tcp6") for line in _lines(f"/proc/{pid}/net/{name}")[1:]]
+    assert all(row[1][:8].endswith("7F") or set(row[1].partition(":")[0]) == {"0"} for row in rows), rows
+    return {(int(row[1].partition(":")[2], 16), int(row[2].partition(":")[2], 16)) for row in rows}
+
+
+@pytest.mark.promise(
+    "faults: whatever part of the browser is killed, calls say so, all of it is gone, and it comes back"
+)
+@pytest.mark.parametrize("victim", ["helper", "chromium", "network service", "daemon"])
+def test_a_killed_part_is_replaced_and_leaves_nothing(box: Box, browser: Session, victim: str) -> None:
+    helper = box.server.mark("chromium")
+    old = [helper, *descendants(helper)]
+    network = next(pid for pid in old if "network.mojom" in " ".join(command_line(pid)))
+    (daemon,) = box.server.daemons().values()
+    os.kill({"helper": helper, "chromium": box.chromium, "network service": network, "daemon": daemon}[victim], 9)
+
+    outcome = browser.run("get", "url", timeout=10)
+    assert outcome.exit_code == 0 or is_clear(outcome), outcome
+    assert outcome.seconds < 15
+    if victim == "network service":
+        # Chromium restarts it and forgets which proxy the context had. What is left goes nowhere, until a new context.
+        assert is_clear(browser.run("open", box.site.add("/lost", "<title>lost</title>"), timeout=10))
+        browser.run("close")
+    opened_again(browser, box.site)
+
+    if victim in ("helper", "chromium"):
+        wait_until(lambda: not any(is_alive(pid) for pid in old), what="the end of the old browser")
+        assert os.stat(f"/proc/{box.chromium}/ns/net").st_ino != os.stat("/proc/self/ns/net").st_ino
+    if victim == "daemon":
+        assert not is_alive(daemon)
+    box.open_loop(browser)
+    assert box.forbidden.connections == 0
+
+
+@pytest.mark.promise("faults: idle connections to the proxy do not keep others out")
+def test_two_hundred_idle_connections_to_the_proxy_block_nobody(box: Box, browser: Session) -> None:
+    script = (
+        "import socket, sys\n"
+        "held = [socket.create_connection(('127.0.0.1', 3128)) for _ in range(200)]\n"
+        "held += [socket.create_connection(('127.77.7.7', 3128)) for _ in range(200)]\n"
+        "print('ready', flush=True); sys.stdin.read()"
+    )
+    inside = [*("nsenter", f"--net=/proc/{box.chromium}/ns/net"), sys.executable, "-c", script]
+    with subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as idle:
+        assert idle.stdout is not None
+        assert idle.stdin is not None
+        assert idle.stdout.readline() == "ready\n"
+        outcome = browser.run("open", box.site.add("/idle", "<title>idle</title>"), timeout=10)
+        other = box.server.session("other")
+        assert other.ok("open", box.site.add("/idle2", "<title>idle</title>"))["title"] == "idle"
+        other.run("close")
+        idle.stdin.close()
+    assert outcome.exit_code == 0
+
+
+@contextmanager
+def a_small_disk() -> Iterator[Path]:
+    place = Path(tempfile.mkdtemp(prefix="bsh-disk-", dir="/tmp"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+        place.rmdir()
+
+
+def fill(path: Path) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        with pytest.raises(OSError, match="No space"):
+            while True:
+                os.write(handle, b"x" * 1024)
+    finally:
+        os.close(handle)
+
+
+@pytest.mark.promise("audit: with a full disk no call runs and no connection is made; with room again both do")
+def test_a_full_disk_stops_calls_and_connections_and_nothing_else() -> None:
+    with a_small_disk() as disk, a_box({"BROWSER_SHELL_STATE_DIR": str(disk)}) as box:
+        box.server.state = disk
+        browser = box.server.session("disk")
+        box.open_loop(browser)
+        filler = disk / "filler"
+        fill(filler)
+        wait_until(lambda: browser.run("get", "url").exit_code == 75, what="refusal")
+        outcome = browser.run("get", "url")
+        assert (outcome.exit_code, outcome.meta["name"]) == (75, "AUDIT_UNAVAILABLE")
+        time.sleep(0.3)
+        reached = box.allowed.connections
+        time.sleep(1)
+        assert box.allowed.connections == reached
+
+        filler.unlink()
+        opened_again(browser, box.site)
+        box.open_loop(browser)
+        assert box.forbidden.connections == 0
+        numbers = [record["seq"] for record in AuditReader(box.server).records()]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+@pytest.mark.promise("faults: a killed server takes its browser with it")
+def test_a_killed_server_leaves_no_browser() -> None:
+    with a_box() as box:
+        browser = box.server.session("kill")
+        box.open_loop(browser)
+        helper = box.server.mark("chromium")
+        inside = [helper, *descendants(helper)]
+        box.server.process.kill()
+        wait_until(lambda: not any(is_alive(pid) for pid in inside), what="the end of the browser")
+        reached = box.allowed.connections
+        time.sleep(0.3)
+        assert box.allowed.connections == reached
+        # What has no jail to die with is ended by the next server.
+        leftovers = [pid for pid in box.server.daemons().values() if is_alive(pid)]
+        with running_server({}, env=_same_place(box.server)):
+            wait_until(lambda: not any(is_alive(pid) for pid in leftovers), what="the end of leftovers")
+
+
+def _same_place(server: Server) -> dict[str, str]:
+    return {
+        "BROWSER_SHELL_RUNTIME_DIR": str(server.runtime),
+        "BROWSER_REMOTE_DEBUGGING_PORT": str(server.devtools_port),
+    }
+
+
+@pytest.mark.promise("jail: no jail, no start")
+def test_a_machine_without_user_namespaces_gets_a_remedy_and_no_server() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="bsh-nojail-", dir="/tmp"))
+    folder.chmod(0o711)
+    env = {
+        **{"PATH": "/usr/bin:/bin", "HOME": "/root", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        **{"BROWSER_SHELL_RUNTIME_DIR": str(folder / "r"), "BROWSER_SHELL_STATE_DIR": str(folder / "state")},
+        **{"BROWSER_REMOTE_DEBUGGING_PORT": "0", "PUBLIC_PORT": "0"},
+    }
+    wrapper = Path(__file__).parent.parent / "support" / "without_namespaces.py"
+    command = Path(sys.executable).with_name("browser-shell")
+    try:
+        ended = subprocess.run(
+            [sys.executable, wrapper, command, "serve"],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert ended.returncode == 2, ended.stderr
+        assert "unshare: No space left on device" in ended.stderr
+        assert "sysctl kernel.unprivileged_userns_clone=1" in ended.stderr
+        assert "is ready" not in ended.stdout
+        assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if _mentions(path, str(folder))]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mentions(path: Path, text: str) -> bool:
+    try:
+        return text in path.read_bytes().decode(errors="replace")
+    except OSError:
+        return False

@@ -1,0 +1,45 @@
+"""Audit logs to look at and to break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from browser_shell.audit.keys import PublicKey
+from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.audit.verify import Verdict, verify_log
+from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.testing.fakes import FakeClock
+
+OWN_KINDS = {"AUDIT_OPENED", "AUDIT_CLOSED", "AUDIT_RESUMED", "CHECKPOINT"}
+
+
+def a_record(kind: RecordKind = RecordKind.MCP_TOOL_CALL, call_id: str = "c1") -> AuditRecord:
+    return AuditRecord(kind=kind, call_id=call_id, subject="local", tool="browser-shell", exit_code=0)
+
+
+def raw_lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def entries(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in raw_lines(path)]
+
+
+def call_ids(path: Path) -> list[object]:
+    """Of the records that were not written by the log itself."""
+    return [entry["call_id"] for entry in entries(path) if entry["kind"] not in OWN_KINDS]
+
+
+def checked(path: Path, *, known: Sequence[bytes] = ()) -> Verdict:
+    return verify_log(path, key=PublicKey.read(path.with_suffix(".pub")), known=known)
+
+
+async def a_log(directory: Path, *, records: int = 20, checkpoint_records: int = 6) -> Path:
+    """A closed log with several checkpoints."""
+    path = directory / "audit.jsonl"
+    with JsonLinesAudit(path=path, clock=FakeClock(), checkpoint_records=checkpoint_records) as audit:
+        for number in range(records):
+            await audit.record(a_record(call_id=f"c{number}"))
+    return path

@@ -1,0 +1,169 @@
+"""A live view without the gateway in front: grants are handed in, and the display may be a stand-in."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import anyio
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from browser_shell.browser.takeover import Takeover
+from browser_shell.core.access import SessionWindow, TicketGrant, ViewMode
+from browser_shell.core.ports import AuditLog, Clock
+from browser_shell.http.live_view import vnc_app
+from browser_shell.testing.fakes import FakeClock, RecordingAudit
+from browser_shell.viewer.activity import RecentActivity
+
+IDLE_SECONDS = 10.0
+GREETING = b"RFB 003.008\n"
+
+
+@dataclass
+class FakeWindows:
+    """The windows of one subject, and which of them were raised."""
+
+    shown: list[SessionWindow] = field(default_factory=list)
+    raised: list[tuple[str, str]] = field(default_factory=list)
+
+    def count(self) -> int:
+        return len(self.shown)
+
+    def windows(self, subject: str) -> list[SessionWindow]:
+        return self.shown
+
+    async def show_latest(self) -> None:
+        return
+
+    async def bring_to_front(self, subject: str, session_id: str) -> None:
+        self.raised.append((subject, session_id))
+
+
+def a_novnc(directory: Path) -> Path:
+    """As little of noVNC as the page's files need to be complete."""
+    (directory / "core").mkdir(parents=True)
+    (directory / "vendor").mkdir()
+    (directory / "core" / "rfb.js").write_text("export default class {}", encoding="utf-8")
+    return directory
+
+
+@dataclass
+class LiveView:
+    """Everything around one bridge."""
+
+    directory: Path
+    clock: Clock = field(default_factory=FakeClock)
+    audit: AuditLog = field(default_factory=RecordingAudit)
+    windows: FakeWindows = field(default_factory=FakeWindows)
+    activity: RecentActivity = field(default_factory=RecentActivity)
+    grant: TicketGrant | None = field(
+        default_factory=lambda: TicketGrant(subject="alice", mode=ViewMode.VIEW, ends_at=None)
+    )
+    takeover: Takeover = field(init=False)
+    display_socket: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.takeover = Takeover(clock=self.clock, audit=self.audit, idle_seconds=IDLE_SECONDS)
+        self.display_socket = self.directory / "vnc.sock"
+
+    def app(self) -> ASGIApp:
+        numbers = itertools.count(1)
+        inner = vnc_app(
+            novnc=a_novnc(self.directory / "novnc"),
+            display_socket=self.display_socket,
+            takeover=self.takeover,
+            activity=self.activity,
+            windows=self.windows,
+            audit=self.audit,
+            clock=self.clock,
+            new_id=lambda: f"viewer-{next(numbers)}",
+        )
+
+        async def granted(scope: Scope, receive: Receive, send: Send) -> None:
+            state = {} if self.grant is None else {"grant": self.grant}
+            await inner({**scope, "state": state}, receive, send)
+
+        return granted
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Waits for what announces itself in no other way."""
+    for _ in range(500):
+        if condition():
+            return
+        await anyio.sleep(0.02)
+    raise AssertionError("it did not happen within 10 s")
+
+
+class StandInDisplay:
+    """Greets like Xvnc, remembers what reached it, and sends what it is told to."""
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.changed = anyio.Event()
+        self.clients: list[anyio.abc.SocketStream] = []
+
+    async def handle(self, stream: anyio.abc.SocketStream) -> None:
+        self.clients.append(stream)
+        async with stream:
+            await stream.send(GREETING)
+            try:
+                while True:
+                    self.received += await stream.receive()
+                    changed, self.changed = self.changed, anyio.Event()
+                    changed.set()
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+
+    async def wait_for(self, wanted: Callable[[bytes], bool]) -> bytes:
+        with anyio.fail_after(5):
+            while not wanted(bytes(self.received)):
+                await self.changed.wait()
+        return bytes(self.received)
+
+    async def end_all(self) -> None:
+        for client in self.clients:
+            await client.aclose()
+
+
+@asynccontextmanager
+async def running_display(path: Path) -> AsyncIterator[StandInDisplay]:
+    display = StandInDisplay()
+    listener = await anyio.create_unix_listener(path)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, display.handle)
+        try:
+            yield display
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serving_app(app: ASGIApp) -> AsyncIterator[str]:
+    """A bare server for one application; yields `127.0.0.1:port`."""
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host="127.0.0.1",
+            port=0,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            timeout_graceful_shutdown=2,
+        )
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(server._serve, None))
+        await until(lambda: server.started)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            server.should_exit = True

@@ -1,0 +1,232 @@
+"""What a program in the jail can see and do. The program here is a small script; the browser comes elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from browser_shell.browser import jail as jail_module
+from browser_shell.browser.jail import PROXY_PORT
+from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
+from support.egress import read_all, read_until, until
+from support.jails import a_jail, facts, in_same_network, is_alive, jail_settings, said_inside
+
+WAIT = "import time; time.sleep(60)"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Not pytest's: the account could not enter it."""
+    path = Path(tempfile.mkdtemp(prefix="bsh-jail-", dir="/tmp"))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.mark.promise("jail: there is no network inside but loopback, and no way to another")
+async def test_there_is_no_way_out(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as canary:
+        canary.setblocking(False)
+        port = canary.getsockname()[1]
+        script = f"""
+import socket
+def errno_of(family, address):
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as s:
+            s.settimeout(3); s.connect(address)
+        return 0
+    except OSError as error:
+        return error.errno
+print(json.dumps({{
+    "interfaces": [name for _, name in socket.if_nameindex()],
+    "routes": open("/proc/net/route").read().splitlines()[1:],
+    "canary": errno_of(socket.AF_INET, ("127.0.0.1", {port})),
+    "documentation": errno_of(socket.AF_INET, ("192.0.2.1", 80)),
+    "documentation6": errno_of(socket.AF_INET6, ("2001:db8::1", 80)),
+}}))"""
+        seen = await said_inside(jail_settings(folder), script)
+        with pytest.raises(BlockingIOError):
+            canary.accept()
+    assert seen["interfaces"] == ["lo"]
+    assert seen["routes"] == []
+    assert errno_names(seen) == {
+        "canary": "ECONNREFUSED",
+        "documentation": "ENETUNREACH",
+        "documentation6": "ENETUNREACH",
+    }
+
+
+def errno_names(seen: dict[str, int]) -> dict[str, str]:
+    import errno
+
+    return {name: errno.errorcode[seen[name]] for name in ("canary", "documentation", "documentation6")}
+
+
+@pytest.mark.promise("jail: nothing inside has a capability or can gain one, and nothing is root")
+async def test_nothing_inside_has_power(folder: Path) -> None:
+    async with a_jail(jail_settings(folder), WAIT) as jail:
+        await until(lambda: len(in_same_network(jail.process.pid)) == 2)
+        for pid in in_same_network(jail.process.pid):
+            status = facts(pid)
+            assert {status[name] for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")} == {"0" * 16}
+            assert status["NoNewPrivs"] == "1"
+            assert "0" not in status["Uid"].split()
+
+
+async def test_the_program_cannot_leave_or_add_an_interface(folder: Path) -> None:
+    script = """
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def tries(number):
+    outer = open(f"/proc/{number}/ns/net") if os.path.exists(f"/proc/{number}/ns/net") else None
+    return libc.setns(outer.fileno(), 0) if outer else -1
+def raw():
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW); return 0
+    except OSError: return -1
+def opened(number):
+    try: return tries(number)
+    except OSError: return -1
+print(json.dumps({"init": opened(1), "server": opened(%d), "raw": raw(), "mount": libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)}))"""
+    seen = await said_inside(jail_settings(folder), script % os.getpid())
+    assert seen == {"init": -1, "server": -1, "raw": -1, "mount": -1}
+
+
+@pytest.mark.promise("jail: people's folders are not there, and the browser's policy is this server's")
+async def test_folders_are_hidden_and_the_policy_lies_in_their_place(folder: Path) -> None:
+    script = """
+import os
+def look(path):
+    try: return sorted(os.listdir(path))
+    except OSError: return "refused"
+def write(path):
+    try: open(path, "w").close(); return True
+    except OSError: return False
+print(json.dumps({"home": look("/home"), "root": look("/root"), "srv": look("/srv"), "policy": look("/etc/chromium"),
+    "wrote": [write("/etc/chromium/x"), write("/home/x"), write("/root/x")]}))"""
+    seen = await said_inside(jail_settings(folder), script)
+    assert seen == {"home": [], "root": [], "srv": [], "policy": ["here.json"], "wrote": [False, False, False]}
+    assert not Path("/etc/chromium/here.json").exists()
+
+
+async def test_every_loopback_address_inside_leads_to_the_proxys_listener(folder: Path) -> None:
+    script = f"""
+import socket
+for address in ("127.0.0.1", "127.1.0.7", "127.250.3.4"):
+    with socket.create_connection((address, {PROXY_PORT}), 5) as s:
+        s.recv(1)
+"""
+    async with a_jail(jail_settings(folder), script) as jail:
+        seen = []
+        for _ in range(3):
+            with anyio.fail_after(5):
+                await anyio.wait_readable(jail.proxy_listener)
+            client, _peer = jail.proxy_listener.accept()
+            with client:
+                seen.append(client.getsockname()[0])
+    assert seen == ["127.0.0.1", "127.1.0.7", "127.250.3.4"]
+
+
+async def test_the_server_reaches_the_programs_port_and_only_that(folder: Path) -> None:
+    script = """
+import socket
+with socket.create_server(("127.0.0.1", 9222)) as server:
+    while True:
+        client, _ = server.accept(); client.sendall(b"inside"); client.close()
+"""
+    async with a_jail(jail_settings(folder), script) as jail:
+        with anyio.fail_after(5):
+            while True:
+                try:
+                    inner = await jail.connect()
+                    break
+                except BrowserUnavailable:
+                    await anyio.sleep(0.02)
+        async with await anyio.abc.SocketStream.from_socket(inner) as stream:
+            assert await read_all(stream) == b"inside"
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", PROXY_PORT), 1)
+
+
+async def test_a_port_that_nobody_listens_on_is_a_clear_fault(folder: Path) -> None:
+    async with a_jail(jail_settings(folder), WAIT) as jail:
+        with pytest.raises(BrowserUnavailable):
+            await jail.connect()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_when_the_helper_is_killed_its_program_dies_with_it(folder: Path, number: signal.Signals) -> None:
+    async with a_jail(jail_settings(folder), WAIT) as jail:
+        await until(lambda: len(in_same_network(jail.process.pid)) == 2)
+        inside = in_same_network(jail.process.pid)
+        os.kill(jail.process.pid, number)
+        with anyio.fail_after(5):
+            await jail.process.wait()
+        await until(lambda: not any(is_alive(pid) for pid in inside))
+        with pytest.raises(BrowserUnavailable):
+            await jail.connect()
+
+
+async def test_leaving_the_block_ends_the_helper_and_its_program(folder: Path) -> None:
+    settings = jail_settings(folder)
+    async with a_jail(settings, WAIT) as jail:
+        await until(lambda: len(in_same_network(jail.process.pid)) == 2)
+        inside = in_same_network(jail.process.pid)
+        assert (settings.marks / "chromium").exists()
+    assert not any(is_alive(pid) for pid in inside)
+    assert not (settings.marks / "chromium").exists()
+
+
+async def test_when_the_program_ends_the_helper_does_with_its_exit_code(folder: Path) -> None:
+    async with a_jail(jail_settings(folder), "raise SystemExit(7)") as jail:
+        with anyio.fail_after(5):
+            assert await jail.process.wait() == 7
+
+
+@pytest.mark.promise("jail: no jail, no start")
+async def test_a_step_that_fails_means_no_jail_at_all(folder: Path) -> None:
+    settings = jail_settings(folder, chromium_policies=folder / "missing")
+    with pytest.raises(JailUnavailable) as fault:
+        async with a_jail(settings, f"open({str(folder / 'home' / 'ran')!r}, 'w')"):
+            pytest.fail("there is no jail")
+    assert "mount /etc/chromium" in fault.value.public_message
+    assert "sysctl kernel.unprivileged_userns_clone=1" in fault.value.public_message
+    assert not (folder / "home" / "ran").exists()
+    assert not (settings.marks / "chromium").exists()
+
+
+async def test_a_helper_that_dies_at_once_is_no_jail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jail_module, "INTERPRETER", Path("/bin/false"))
+    with pytest.raises(JailUnavailable), anyio.fail_after(3):
+        async with jail_module.running_jail(jail_settings(folder), ("/bin/true",), {}):
+            pytest.fail("there is no jail")
+
+
+async def test_an_inner_connection_carries_bytes_both_ways(folder: Path) -> None:
+    script = """
+import socket
+with socket.create_server(("127.0.0.1", 9222)) as server:
+    client, _ = server.accept()
+    while data := client.recv(100):
+        client.sendall(data)
+"""
+    async with a_jail(jail_settings(folder), script) as jail:
+        inner = None
+        with anyio.fail_after(5):
+            while inner is None:
+                try:
+                    inner = await jail.connect()
+                except BrowserUnavailable:
+                    await anyio.sleep(0.02)
+        async with await anyio.abc.SocketStream.from_socket(inner) as stream:
+            await stream.send(b"hello")
+            assert await read_until(stream, b"hello") == b"hello"

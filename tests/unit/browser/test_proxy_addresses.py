@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import re
+
+from browser_shell.browser.proxy_addresses import ProxyAddresses
+from browser_shell.core.egress import Requester
+
+ALICE, BOB = Requester(subject="alice", session_id="s1"), Requester(subject="bob", session_id="s1")
+
+
+def test_each_session_has_an_address_of_its_own_until_it_gives_it_back() -> None:
+    addresses = ProxyAddresses(port=3128)
+    hers, his = addresses.take(ALICE), addresses.take(BOB)
+    assert (addresses.requester_at(hers), addresses.requester_at(his)) == (ALICE, BOB)
+    addresses.release(hers)
+    assert (addresses.requester_at(hers), addresses.requester_at(his)) == (None, BOB)
+    addresses.release(hers)
+
+
+def test_an_address_is_not_given_again_soon() -> None:
+    addresses = ProxyAddresses(port=3128)
+    taken = []
+    for _ in range(70_000):
+        taken.append(addresses.take(ALICE))
+        addresses.release(taken[-1])
+    assert len(set(taken)) == len(taken)
+    assert all(re.fullmatch(r"127\.[12]\.\d+\.\d+", address) for address in taken)
+
+
+def test_the_browsers_own_address_is_nobodys() -> None:
+    addresses = ProxyAddresses(port=3128)
+    for _ in range(300):
+        assert addresses.take(ALICE) != "127.0.0.1"
+    assert addresses.requester_at("127.0.0.1") is None

@@ -1,0 +1,220 @@
+"""How the public port starts and stops, and how long it waits for whom."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import httpx2
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.http.listener import Patience, is_loopback, serve_http
+from browser_shell.testing.fakes import a_pipeline
+from browser_shell.testing.live import serving
+from support.raw_http import exchange
+from support.wire import BOTH, body
+
+HASTY = Patience(head_seconds=0.3, body_seconds=0.3, idle_seconds=0.3, stuck_write_seconds=0.3, linger_seconds=0.2)
+
+
+async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("nobody calls")
+
+
+def ignore(port: int) -> None:
+    pass
+
+
+def port_of(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+async def answers(port: int, data: bytes) -> list[int]:
+    return [answer.status for answer in await anyio.to_thread.run_sync(exchange, port, data)]
+
+
+async def test_a_port_that_is_taken_stops_the_start_and_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationInvalid, match=str(port)):
+            await serve_http(nothing, host="127.0.0.1", port=port, on_ready=ignore)
+
+
+async def test_a_host_that_is_no_address_stops_the_start() -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"not\.an\.address"):
+        await serve_http(nothing, host="not.an.address", port=0, on_ready=ignore)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("0.0.0.0", False), ("::", False), ("localhost", False)],
+)
+def test_only_a_loopback_address_is_for_this_machine_alone(host: str, local: bool) -> None:
+    assert is_loopback(host) is local
+
+
+async def test_signals_stay_with_the_program() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    async with serving(a_pipeline()):
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+async def test_stopping_an_idle_server_is_quick() -> None:
+    async with serving(a_pipeline()):
+        started = anyio.current_time()
+    assert anyio.current_time() - started < 1
+
+
+HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.promise("gateway:slow-clients-are-cut")
+@pytest.mark.parametrize(
+    ("begun", "statuses"),
+    [
+        (b"", []),
+        (b"POST /mcp HT", [408]),
+        (HEAD, [408]),
+        (HEAD + b"Content-Length: 10\r\n\r\n", [408]),
+        (HEAD + b"Content-Length: 10\r\n\r\n{", [408]),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{", [408]),
+    ],
+)
+async def test_who_takes_too_long_to_say_what_he_wants_is_cut(begun: bytes, statuses: list[int]) -> None:
+    async with serving(a_pipeline(), patience=HASTY) as address:
+        started = anyio.current_time()
+        assert await answers(port_of(address), begun) == statuses
+        assert anyio.current_time() - started < 3
+
+
+async def test_a_connection_may_idle_between_requests_and_not_for_ever() -> None:
+    async with serving(a_pipeline(), patience=HASTY) as address:
+        stream = await anyio.connect_tcp("127.0.0.1", port_of(address))
+        async with stream:
+            for _ in range(2):
+                await stream.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert (await stream.receive()).startswith(b"HTTP/1.1 406")
+            with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
+                await stream.receive()
+
+
+async def test_who_does_not_read_the_answer_is_cut() -> None:
+    sent = anyio.Event()
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await _received_now(receive)) is None:
+            await send({"type": "http.response.body", "body": bytes(1024 * 1024), "more_body": True})
+        sent.set()
+
+    ports: list[int] = []
+    async with anyio.create_task_group() as tasks:
+        ready = anyio.Event()
+
+        def announce(port: int) -> None:
+            ports.append(port)
+            ready.set()
+
+        async def serve() -> None:
+            await serve_http(endless, host="127.0.0.1", port=0, on_ready=announce, patience=HASTY)
+
+        tasks.start_soon(serve)
+        await ready.wait()
+        async with await anyio.connect_tcp("127.0.0.1", ports[0]) as stream:
+            await stream.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            with anyio.fail_after(5):
+                await sent.wait()
+        tasks.cancel_scope.cancel()
+
+
+async def _received_now(receive: Receive) -> object:
+    message: object = None
+    with anyio.move_on_after(0.01):
+        message = await receive()
+        if isinstance(message, dict) and message["type"] == "http.request":
+            return None
+    return message
+
+
+@pytest.mark.promise("gateway:idle-sockets-keep-nobody-out")
+async def test_a_crowd_of_idle_sockets_keeps_nobody_out() -> None:
+    async with (
+        serving(a_pipeline(), patience=Patience(max_connections=20)) as address,
+        contextlib.AsyncExitStack() as held,
+    ):
+        for _ in range(60):
+            await held.enter_async_context(await anyio.connect_tcp("127.0.0.1", port_of(address)))
+        async with httpx2.AsyncClient(timeout=5) as http:
+            response = await http.post(f"{address}/mcp", headers=BOTH, json=body("tools/list"))
+        assert response.status_code == 200
+
+
+async def test_too_many_that_all_wait_for_an_answer_are_told_so() -> None:
+    begun = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    async with (
+        serving(a_pipeline(), patience=Patience(max_connections=3)) as address,
+        contextlib.AsyncExitStack() as held,
+    ):
+        for _ in range(3):
+            stream = await held.enter_async_context(await anyio.connect_tcp("127.0.0.1", port_of(address)))
+            await stream.send(begun)
+        await anyio.sleep(0.2)  # long enough for the server to have read the heads
+        assert await answers(port_of(address), b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n") == [503]
+
+
+@pytest.mark.promise("gateway:no-smuggling")
+async def test_a_second_request_before_the_first_is_answered_gets_no_answer() -> None:
+    one = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with serving(a_pipeline()) as address:
+        assert await answers(port_of(address), one + one) == [406]
+
+
+async def test_a_refused_client_that_still_writes_gets_to_read_why() -> None:
+    large = HEAD + b"Content-Length: 20000000\r\n\r\n" + b"x" * 20_000_000
+    odd = HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + b"x" * 20_000_000
+    async with serving(a_pipeline()) as address:
+        assert await answers(port_of(address), large) == [413]
+        assert await answers(port_of(address), odd) == [400]
+
+
+async def test_a_refused_client_that_never_stops_writing_is_cut() -> None:
+    async with serving(a_pipeline()) as address:
+        stream = await anyio.connect_tcp("127.0.0.1", port_of(address))
+        async with stream:
+            await stream.send(HEAD + b"Content-Length: 900000000000\r\n\r\n")
+            with anyio.fail_after(20), pytest.raises((anyio.BrokenResourceError, anyio.EndOfStream)):
+                await _write_for_ever(stream)
+
+
+async def _write_for_ever(stream: anyio.abc.SocketStream) -> None:
+    while True:
+        await stream.send(bytes(1024 * 1024))
+
+
+@pytest.mark.parametrize(
+    "first_bytes",
+    [
+        bytes.fromhex("16030100f6010000f20303"),
+        b"SSH-2.0-x\r\n",
+        b"GET /mcp\r\n",
+        b"\r\n",
+        b"GET / HTTP/1.1\nHost: a\n\n",
+    ],
+)
+async def test_what_is_not_http_is_told_so_at_once(first_bytes: bytes) -> None:
+    async with serving(a_pipeline()) as address:
+        started = anyio.current_time()
+        assert await answers(port_of(address), first_bytes) == [400]
+        assert anyio.current_time() - started < 3
