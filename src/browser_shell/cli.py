@@ -17,6 +17,7 @@ from browser_shell import __version__
 from browser_shell.app import access_of, serve, serve_stdio
 from browser_shell.audit_commands import add_audit_commands
 from browser_shell.core.errors import BrowserShellError
+from browser_shell.doctor_command import add_doctor_command
 from browser_shell.greeting import greeting
 from browser_shell.health_command import add_health_command
 from browser_shell.policy_check import run_check
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     add_audit_commands(commands)
     add_token_command(commands)
     add_health_command(commands)
+    add_doctor_command(commands)
     return parser
 
 

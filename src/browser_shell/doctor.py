@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 
+from browser_shell.app import access_of
 from browser_shell.browser.display import DisplaySettings, running_display
 from browser_shell.browser.jail import JailSettings, running_jail
 from browser_shell.browser.layout import RuntimeLayout, claimed_layout
@@ -77,7 +78,7 @@ class _Clock:
 
 async def examine(settings: Settings) -> list[Finding]:
     """Every finding, in an order in which each builds on those before it."""
-    findings = [_platform(), _clock(), _policy(settings), _state(settings), _port(settings)]
+    findings = [_platform(), _clock(), _policy(settings), _key(settings), _state(settings), _port(settings)]
     try:
         account = account_to_drop_to(settings.account)
         findings.append(_good("account", account.name if account else f"uid {os.geteuid()}, not root"))
@@ -133,6 +134,17 @@ def _policy(settings: Settings) -> Finding:
     unsafe = settings.policy.unsafe_settings()
     detail = f"{settings.policy_source}, digest {settings.policy.digest()[:12]}"
     return _good("policy", "; ".join([detail, *(f"UNSAFE {line}" for line in unsafe)]))
+
+
+def _key(settings: Settings) -> Finding:
+    try:
+        access = access_of(settings)
+    except ConfigurationInvalid as wrong:
+        fix = "browser-shell token keygen makes a key pair and prints the value to set"
+        return Finding(name="key", healthy=False, detail=wrong.public_message, fix=fix)
+    return _good(
+        "key", "none set: a throw-away key is made at each start" if access.token else "JWT_PUBLIC_KEY is usable"
+    )
 
 
 def _state(settings: Settings) -> Finding:
