@@ -32,7 +32,7 @@ from browser_shell.hooks.standard import standard_chain
 from browser_shell.http.auth import Access, Anyone, access_by_key, throwaway_access
 from browser_shell.http.front import FrontSettings, build_front
 from browser_shell.http.health import serve_health
-from browser_shell.http.listener import is_loopback, serve_http
+from browser_shell.http.listener import is_loopback, listen_on, serve_listener
 from browser_shell.http.live_view import vnc_app
 from browser_shell.http.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.http.stdio import run_stdio
@@ -100,7 +100,8 @@ def access_of(settings: Settings) -> Access:
 
 async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int], None]) -> None:
     """Serves MCP over HTTP until a signal. Raises: ConfigurationInvalid, BrowserUnavailable."""
-    port = settings.port or _free_port()
+    # Before anything starts, so that a taken port is said at once, and a free one stays ours.
+    listener = listen_on(settings.host, settings.port)
     metrics, metrics_address = Metrics(), read_metrics_address(settings.access.metrics_address)
     front_settings = FrontSettings(
         neighbours=neighbours(
@@ -128,9 +129,10 @@ async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int],
             )
             if metrics_address is not None:
                 beside.start_soon(partial(serve_metrics, metrics_address, metrics, sessions_open=parts.sessions.count))
-            await serve_http(app, host=settings.host, port=port, on_ready=on_ready)
+            await serve_listener(app, listener, on_ready=on_ready)
 
-    await _run(settings, front)
+    with listener:
+        await _run(settings, front)
 
 
 async def serve_stdio(settings: Settings) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import anyio
 import pytest
@@ -16,7 +15,6 @@ from browser_shell.core.ports import BrowserSession
 from browser_shell.core.results import CommandResult
 from browser_shell.egress.denials import DenialBook
 from browser_shell.execution.browser_sandbox import ArtifactLimits, BrowserSandbox
-from browser_shell.execution.driver import AgentBrowserDriver, DriverSettings
 from browser_shell.testing.fakes import (
     FakeClock,
     FakePerson,
@@ -89,25 +87,12 @@ class QueueingSessions:
 
 
 @pytest.mark.promise("view:agents-wait")
-async def test_a_call_that_stood_in_line_waits_too(tmp_path: Path) -> None:
+async def test_a_call_that_stood_in_line_waits_too() -> None:
     person = FakePerson()
     sessions = QueueingSessions(person)
-    driver = AgentBrowserDriver(
-        DriverSettings(
-            program=tmp_path / "none",
-            sockets=tmp_path,
-            home=tmp_path,
-            config=tmp_path / "config",
-            action_policy=tmp_path / "actions",
-            devtools_port=1,
-            screenshot_format="png",
-            screenshot_quality=80,
-            account=None,
-        )
-    )
     sandbox = BrowserSandbox(
         sessions=sessions,
-        driver=driver,
+        driver=None,  # type: ignore[arg-type]  # It may not even be asked.
         denials=DenialBook(),
         human=person,
         clock=FakeClock(),

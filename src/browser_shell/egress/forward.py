@@ -5,37 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import anyio
-import h11
-from anyio.abc import SocketStream
 
-CONNECTION_OVER = (
-    h11.ProtocolError,
-    OSError,
-    TimeoutError,
-    anyio.EndOfStream,
-    anyio.BrokenResourceError,
-    anyio.ClosedResourceError,
+from browser_shell.egress.http1 import (
+    Framing,
+    MessageInvalid,
+    Request,
+    Response,
+    parse_response,
+    write_request,
+    write_response,
 )
-"""The peer went away, spoke nonsense or fell asleep; either way its connection is of no more use."""
+from browser_shell.egress.wire import CONNECTION_OVER, Wire, pour
 
-_CHUNK_BYTES = 256 * 1024
 _ANSWER_SECONDS = 300.0
+_QUICK_SECONDS = 1.0
+_QUICK_BYTES = 128 * 1024
 _LINGER_SECONDS = 1.0
 _MOST_PIPELINED_BYTES = 64 * 1024
-# Between two hops only; RFC 9110 section 7.6.1. The rest of a message is the origin's and the browser's business.
-_HOP_BY_HOP = frozenset(
-    {
-        b"connection",
-        b"proxy-connection",
-        b"proxy-authorization",
-        b"proxy-authenticate",
-        b"keep-alive",
-        b"te",
-        b"upgrade",
-    }
-)
-# What a `Connection` header may not take away: the message would then mean something else.
-_ESSENTIAL = frozenset({b"host", b"content-length", b"transfer-encoding"})
+MAX_RESPONSE_HEAD_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,138 +32,107 @@ class Upstream:
     origin: str
     authority: str
     """Host and port as the judged URL has them: what the origin is told, whatever the request's own Host says."""
-    stream: SocketStream
-
-
-async def read_head(stream: SocketStream, connection: h11.Connection) -> h11.Request | None:
-    """The next request; None when the peer has no more. Raises: h11.ProtocolError."""
-    event = await _next_event(stream, connection)
-    return event if isinstance(event, h11.Request) else None
+    wire: Wire
 
 
 async def send_simple(
-    client: SocketStream, connection: h11.Connection, status: int, content_type: str, body: bytes
+    client: Wire, status: int, reason: str, body: bytes = b"", content_type: str = "text/plain"
 ) -> None:
     """A whole response of our own, after which the connection ends."""
-    headers = [
-        ("Content-Type", content_type),
-        ("Content-Length", str(len(body))),
-        ("Cache-Control", "no-store"),
-        ("Connection", "close"),
-    ]
-    response = h11.Response(status_code=status, headers=headers)
-    parts = [connection.send(response), connection.send(h11.Data(data=body)), connection.send(h11.EndOfMessage())]
-    await client.send(b"".join(part for part in parts if part))
+    head = (
+        f"HTTP/1.1 {status} {reason}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    await client.send(head.encode("ascii") + body)
     # Closing with unread bytes of a request body would reset the connection, and the answer would be lost with it.
-    await client.send_eof()
+    await client.stream.send_eof()
     with anyio.move_on_after(_LINGER_SECONDS):
         while True:
-            await client.receive(_CHUNK_BYTES)
+            await client.stream.receive()
 
 
-async def exchange(
-    client: SocketStream, inbound: h11.Connection, upstream: Upstream, request: h11.Request, path: str
-) -> bool:
+async def exchange(client: Wire, upstream: Upstream, request: Request, path: str) -> bool:
     """Sends the request on and the response back. Returns whether both connections can go on.
 
     Raises: one of CONNECTION_OVER.
     """
-    outbound = h11.Connection(h11.CLIENT, max_incomplete_event_size=256 * 1024)
-    headers = [(b"Host", upstream.authority.encode("ascii")), *_request_headers(request.headers)]
-    sent = h11.Request(method=request.method, target=path.encode("ascii"), headers=headers)
-    await _send(upstream.stream, outbound, sent)
+    origin = upstream.wire
+    response: Response | None = None
+    answered = False
+    with anyio.fail_after(_ANSWER_SECONDS):
+        await origin.stream.send(write_request(request, path=path, authority=upstream.authority))
+        if request.framing is Framing.NONE:
+            # Most answers are here at once and small. They need nobody to watch the client meanwhile.
+            with anyio.move_on_after(_QUICK_SECONDS):
+                response = await _answer_head(client, origin, request)
+                while response.framing is Framing.LENGTH and len(origin.ahead) < response.length <= _QUICK_BYTES:
+                    await origin.read_more()
+        if response is not None and _is_here(origin, response):
+            size = response.length if response.framing is Framing.LENGTH else 0
+            body, origin.ahead = origin.ahead[:size], origin.ahead[size:]
+            await client.stream.send(write_response(response, closes=request.closes) + body)
+            answered = True
+    if response is None or not answered:
+        response = await _exchange_slowly(client, origin, request, response)
+    # An origin that said more than its answer is not to be trusted with a second question.
+    return not (request.closes or response.closes or origin.ahead)
+
+
+def _is_here(origin: Wire, response: Response) -> bool:
+    if response.framing is Framing.NONE:
+        return True
+    return response.framing is Framing.LENGTH and len(origin.ahead) >= response.length
+
+
+async def _exchange_slowly(client: Wire, origin: Wire, request: Request, response: Response | None) -> Response:
+    """Both directions at once: an answer may come before the upload is over, and a client may leave before it comes."""
     faults: list[Exception] = []
+    answers: list[Response] = []
+    uploaded = anyio.Event()
     async with anyio.create_task_group() as tasks:
 
         async def upload() -> None:
             try:
-                await _copy_body(client, inbound, upstream.stream, outbound)
-                await _watch(client, inbound)
+                await pour(client, request.framing, request.length, origin)
+                uploaded.set()
+                await _watch(client)
             except CONNECTION_OVER as fault:
                 faults.append(fault)
                 tasks.cancel_scope.cancel()
 
         tasks.start_soon(upload)
         try:
-            await _return_response(client, inbound, upstream.stream, outbound)
+            with anyio.fail_after(_ANSWER_SECONDS):
+                answers.append(response or await _answer_head(client, origin, request))
+            await client.send(write_response(answers[0], closes=request.closes))
+            await pour(origin, answers[0].framing, answers[0].length, client)
         except CONNECTION_OVER as fault:
             faults.append(fault)
         tasks.cancel_scope.cancel()
     if faults:
         raise faults[0]
-    states = (outbound.our_state, outbound.their_state, inbound.our_state, inbound.their_state)
-    return all(state is h11.DONE for state in states)
+    if not uploaded.is_set():
+        raise MessageInvalid("answered before the whole request was there; nobody knows what comes next")
+    return answers[0]
 
 
-async def _return_response(
-    client: SocketStream, inbound: h11.Connection, origin: SocketStream, outbound: h11.Connection
-) -> None:
+async def _answer_head(client: Wire, origin: Wire, request: Request) -> Response:
     while True:
-        with anyio.fail_after(_ANSWER_SECONDS):
-            event = await _next_event(origin, outbound)
-        if not isinstance(event, h11.InformationalResponse):
-            break
-        if event.status_code == 100 and inbound.they_are_waiting_for_100_continue:
-            await _send(client, inbound, h11.InformationalResponse(status_code=100, headers=[]))
-    if not isinstance(event, h11.Response):
-        raise h11.RemoteProtocolError("the origin sent no response")
-    response = h11.Response(status_code=event.status_code, headers=_end_to_end(event.headers), reason=event.reason)
-    await _send(client, inbound, response)
-    await _copy_body(origin, outbound, client, inbound)
+        response = parse_response(await origin.head(), method=request.method)
+        if response.status >= 200:
+            return response
+        if response.status == 101:
+            raise MessageInvalid("the origin switches protocols uninvited")
+        if response.status == 100 and _waits_for_100(request):
+            await client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-def _request_headers(headers: h11._headers.Headers) -> list[tuple[bytes, bytes]]:
-    """Without Host, which is ours to say, and with one length: an origin might believe the other one."""
-    chunked = any(name == b"transfer-encoding" for name, _ in headers)
-    dropped = {b"host", b"content-length"} if chunked else {b"host"}
-    return [(name, value) for name, value in _end_to_end(headers) if name.lower() not in dropped]
+def _waits_for_100(request: Request) -> bool:
+    return any(name.lower() == b"expect" for name, _ in request.fields)
 
 
-def _end_to_end(headers: h11._headers.Headers) -> list[tuple[bytes, bytes]]:
-    named = {token.strip().lower() for name, value in headers if name == b"connection" for token in value.split(b",")}
-    dropped = _HOP_BY_HOP | (named - _ESSENTIAL)
-    return [(name, value) for name, value in headers.raw_items() if name.lower() not in dropped]
-
-
-async def _watch(client: SocketStream, inbound: h11.Connection) -> None:
+async def _watch(client: Wire) -> None:
     """Notices a browser that no longer wants the answer: its place is free for another connection."""
-    early_bytes = 0
-    while early_bytes < _MOST_PIPELINED_BYTES:
-        part = await client.receive(_CHUNK_BYTES)
-        early_bytes += len(part)
-        inbound.receive_data(part)
+    while len(client.ahead) < _MOST_PIPELINED_BYTES:
+        await client.read_more()
     await anyio.sleep_forever()
-
-
-async def _copy_body(source: SocketStream, reader: h11.Connection, sink: SocketStream, writer: h11.Connection) -> None:
-    while True:
-        with anyio.fail_after(_ANSWER_SECONDS):
-            event = await _next_event(source, reader)
-        if isinstance(event, h11.Data):
-            await _send(sink, writer, h11.Data(data=bytes(event.data)))
-        elif isinstance(event, h11.EndOfMessage):
-            await _send(sink, writer, h11.EndOfMessage(headers=event.headers))
-            return
-        else:
-            raise h11.RemoteProtocolError("the peer left in the middle of a message")
-
-
-async def _send(stream: SocketStream, connection: h11.Connection, event: h11.Event) -> None:
-    data = connection.send(event)
-    if data:
-        with anyio.fail_after(_ANSWER_SECONDS):
-            await stream.send(data)
-
-
-async def _next_event(stream: SocketStream, connection: h11.Connection) -> h11.Event | None:
-    """The next event; None when the peer wants to go on before this exchange is over."""
-    while True:
-        event = connection.next_event()
-        if isinstance(event, h11.Event):
-            return event
-        if event is h11.PAUSED:
-            return None
-        try:
-            connection.receive_data(await stream.receive(_CHUNK_BYTES))
-        except anyio.EndOfStream:
-            connection.receive_data(b"")

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import anyio
-import h11
 import structlog
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from browser_shell.core.egress import Requester
 from browser_shell.egress.dialer import Dialer, EgressDenied, EgressFailed
-from browser_shell.egress.forward import CONNECTION_OVER, Upstream, exchange, read_head, send_simple
+from browser_shell.egress.forward import MAX_RESPONSE_HEAD_BYTES, Upstream, exchange, send_simple
+from browser_shell.egress.http1 import MessageInvalid, Request, parse_request
 from browser_shell.egress.tunnel import join, looks_like_tls
+from browser_shell.egress.wire import CONNECTION_OVER, Wire
 
 log = structlog.get_logger()
 
@@ -24,6 +25,7 @@ _MAX_CONNECTIONS = 384
 """Each may need two file handles, and many systems give a process 1024."""
 _MAX_PER_REQUESTER = 128
 """Chromium keeps at most 32 connections and 32 WebSockets to one proxy address open."""
+_MAX_HEAD_BYTES = 64 * 1024
 _HEAD_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
 _NOT_IN_AN_AUTHORITY = frozenset("/\\?#@")
@@ -75,115 +77,100 @@ class EgressProxy:
             if not open_now[requester]:
                 del open_now[requester]
 
-    async def _serve_client(self, client: SocketStream, requester: Requester | None) -> None:
-        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 * 1024)
+    async def _serve_client(self, stream: SocketStream, requester: Requester | None) -> None:
+        client = Wire(stream, max_head_bytes=_MAX_HEAD_BYTES)
         upstream: Upstream | None = None
         try:
             while True:
                 with anyio.fail_after(_HEAD_SECONDS):
-                    request = await self._next_request(client, connection)
+                    request = await self._next_request(client)
                 if request is None:
                     return
                 if requester is None:
                     # The browser's own calls home. Nobody asked for them, so nobody is told.
-                    await send_simple(client, connection, 403, "text/plain", b"")
+                    await send_simple(client, 403, "Forbidden")
                     return
                 if request.method == b"CONNECT":
-                    await self._tunnel(client, connection, requester, request)
+                    await self._tunnel(client, requester, request)
                     return
-                upstream = await self._forward(client, connection, requester, request, upstream)
+                upstream = await self._forward(client, requester, request, upstream)
                 if upstream is None:
                     return
-                connection.start_next_cycle()
         finally:
             if upstream is not None:
-                await upstream.stream.aclose()
+                await upstream.wire.stream.aclose()
 
-    async def _next_request(self, client: SocketStream, connection: h11.Connection) -> h11.Request | None:
-        """None when there is none, or none that makes sense; then the client has been told."""
+    async def _next_request(self, client: Wire) -> Request | None:
+        """None when it makes no sense; then the client has been told. Raises: anyio.EndOfStream when there is none."""
         try:
-            request = await read_head(client, connection)
-        except h11.RemoteProtocolError as nonsense:
-            if connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-                await send_simple(client, connection, nonsense.error_status_hint, "text/plain", b"")
+            request = parse_request(await client.head())
+        except MessageInvalid as nonsense:
+            await send_simple(client, nonsense.status, "Not HTTP")
             return None
-        if request is not None and not _asks_a_proxy(request):
-            await send_simple(client, connection, 400, "text/plain", b"this is a proxy")
+        if not _asks_a_proxy(request):
+            await send_simple(client, 400, "This is a proxy")
             return None
         return request
 
-    async def _tunnel(
-        self, client: SocketStream, connection: h11.Connection, requester: Requester, request: h11.Request
-    ) -> None:
+    async def _tunnel(self, client: Wire, requester: Requester, request: Request) -> None:
         try:
-            dialled = await self.dialer.dial(requester, f"https://{request.target.decode('ascii')}/")
+            dialled = await self.dialer.dial(requester, f"https://{request.target}/")
         except EgressDenied as denied:
-            await self._say_blocked(client, connection, denied)
+            await self._say_blocked(client, denied)
             return
         except EgressFailed:
-            await send_simple(client, connection, 502, "text/plain", b"")
+            await send_simple(client, 502, "Bad Gateway")
             return
         async with dialled.stream as server:
-            answer = h11.Response(status_code=200, headers=[], reason=b"Connection established")
-            await client.send(connection.send(answer) or b"")
-            await self._join_if_allowed(client, connection, server, requester, request)
+            await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await self._join_if_allowed(client, server, requester, request)
 
     async def _join_if_allowed(
-        self,
-        client: SocketStream,
-        connection: h11.Connection,
-        server: SocketStream,
-        requester: Requester,
-        request: h11.Request,
+        self, client: Wire, server: SocketStream, requester: Requester, request: Request
     ) -> None:
-        first, _ = connection.trailing_data
-        if not first:
+        if not client.ahead:
             with anyio.fail_after(_HEAD_SECONDS):
-                first = await client.receive()
-        if not looks_like_tls(first):
+                await client.read_more()
+        if not looks_like_tls(client.ahead):
             # ws:// comes as a tunnel too. The scheme shows only now, and a policy may forbid the plain one.
             try:
-                await self.dialer.check_plain(requester, f"http://{request.target.decode('ascii')}/")
+                await self.dialer.check_plain(requester, f"http://{request.target}/")
             except EgressDenied:
                 return  # Inside a tunnel there is no way left to say so.
-        await server.send(first)
-        await join(client, server)
+        await server.send(client.ahead)
+        await join(client.stream, server)
 
     async def _forward(
-        self,
-        client: SocketStream,
-        connection: h11.Connection,
-        requester: Requester,
-        request: h11.Request,
-        upstream: Upstream | None,
+        self, client: Wire, requester: Requester, request: Request, upstream: Upstream | None
     ) -> Upstream | None:
         """One plain request. Returns the connection to use again, or None when this one must end."""
-        origin, path = _split(request.target.decode("ascii"))
+        origin, path = _split(request.target)
         if upstream is None or upstream.origin != origin:
             if upstream is not None:
-                await upstream.stream.aclose()
+                await upstream.wire.stream.aclose()
             try:
                 dialled = await self.dialer.dial(requester, f"{origin}/")
             except EgressDenied as denied:
-                await self._say_blocked(client, connection, denied)
+                await self._say_blocked(client, denied)
                 return None
             except EgressFailed:
                 # Without a body the browser calls it a failure; with one it would be a page like any other.
-                await send_simple(client, connection, 502, "text/plain", b"")
+                await send_simple(client, 502, "Bad Gateway")
                 return None
-            upstream = Upstream(origin=origin, authority=urlsplit(dialled.target.href).netloc, stream=dialled.stream)
+            wire = Wire(dialled.stream, max_head_bytes=MAX_RESPONSE_HEAD_BYTES)
+            upstream = Upstream(origin=origin, authority=urlsplit(dialled.target.href).netloc, wire=wire)
         reusable = False
         try:
-            reusable = await exchange(client, connection, upstream, request, path)
+            reusable = await exchange(client, upstream, request, path)
         finally:
             if not reusable:
-                await upstream.stream.aclose()
+                await upstream.wire.stream.aclose()
         return upstream if reusable else None
 
-    async def _say_blocked(self, client: SocketStream, connection: h11.Connection, denied: EgressDenied) -> None:
+    async def _say_blocked(self, client: Wire, denied: EgressDenied) -> None:
         decision = denied.decision
         page = _BLOCKED_PAGE.format(reason=html.escape(decision.reason), rule=html.escape(decision.rule_id))
-        await send_simple(client, connection, 403, "text/html; charset=utf-8", page.encode())
+        await send_simple(client, 403, "Blocked by policy", page.encode(), "text/html; charset=utf-8")
 
 
 async def _accept(listener: SocketListener) -> SocketStream:
@@ -196,12 +183,11 @@ async def _accept(listener: SocketListener) -> SocketStream:
             await anyio.sleep(_PAUSE_SECONDS)
 
 
-def _asks_a_proxy(request: h11.Request) -> bool:
+def _asks_a_proxy(request: Request) -> bool:
     """Whether the target has the form that RFC 9112 section 3.2 wants: authority with a port, or a full http URL."""
-    target = request.target.decode("ascii")
     if request.method == b"CONNECT":
-        return target.rpartition(":")[2].isdigit() and not _NOT_IN_AN_AUTHORITY & set(target)
-    return target.lower().startswith("http://")
+        return request.target.rpartition(":")[2].isdigit() and not _NOT_IN_AN_AUTHORITY & set(request.target)
+    return request.target.lower().startswith("http://")
 
 
 def _split(url: str) -> tuple[str, str]:

@@ -68,7 +68,13 @@ async def serve_http(
 
     Raises: ConfigurationInvalid when the address cannot be listened on.
     """
-    listener = _listen(host, port)
+    await serve_listener(app, listen_on(host, port), on_ready=on_ready, patience=patience)
+
+
+async def serve_listener(
+    app: ASGIApp, listener: socket.socket, *, on_ready: Callable[[int], None], patience: Patience | None = None
+) -> None:
+    """The same, on a socket that listens already; it is closed at the end."""
     server = _Server(
         uvicorn.Config(
             app,
@@ -88,18 +94,19 @@ async def serve_http(
 
     async def serve(*, task_status: TaskStatus[None]) -> None:
         # uvicorn has to be asked to stop; a cancellation in its middle would leave connections behind.
-        with stopping, listener:
+        with stopping:
             await server.serve_announced(listener, task_status)
 
     stopping = anyio.CancelScope(shield=True)
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(serve)
-        on_ready(int(listener.getsockname()[1]))
-        try:
-            await anyio.sleep_forever()
-        finally:
-            server.should_exit = True
-            stopping.deadline = anyio.current_time() + SECONDS_TO_STOP
+    with listener:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(serve)
+            on_ready(int(listener.getsockname()[1]))
+            try:
+                await anyio.sleep_forever()
+            finally:
+                server.should_exit = True
+                stopping.deadline = anyio.current_time() + SECONDS_TO_STOP
 
 
 def is_loopback(host: str) -> bool:
@@ -318,7 +325,8 @@ class RefusableSocket(WebSocketsSansIOProtocol):
             self.handshake_complete = True
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen_on(host: str, port: int) -> socket.socket:
+    """Raises: ConfigurationInvalid when the address cannot be listened on."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE

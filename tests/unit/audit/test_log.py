@@ -321,6 +321,29 @@ async def test_parallel_calls_rotate_without_losing_a_record(path: Path) -> None
     assert [name for file in files for name in call_ids(file)] == [f"c{number}" for number in range(100)]
 
 
+async def test_a_file_is_not_taken_away_from_a_flush_that_is_under_way(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(file: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            entered.set()
+            leave.wait(5)
+
+    with a_writer(path, rotate_bytes=2000) as audit:
+        monkeypatch.setattr(os, "fdatasync", slow)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(audit.record, a_record(RecordKind.SANDBOX_EXEC))
+            await anyio.to_thread.run_sync(entered.wait, 5)
+            for _ in range(10):
+                await audit.record(a_record())
+            assert not list(path.parent.glob("audit-*.jsonl"))
+            leave.set()
+        assert list(path.parent.glob("audit-*.jsonl"))
+    assert checked(path).sound
+
+
 async def test_a_log_that_cannot_rotate_goes_on_in_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, target: Path) -> Path:
         raise OSError(errno.EACCES, "no")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from browser_shell.audit.chain import compose, digest_of
+from browser_shell.audit.chain import add_signature, compose, digest_of, merkle_root, signed_part
 from browser_shell.audit.keys import PublicKey, SigningKey
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.audit.verify import verify_log
@@ -25,11 +25,15 @@ TARGET = 7
 
 
 def rechained(lines: Lines, start: int) -> Lines:
-    """Links and numbers made good again from `start` on, as an attacker without the key can."""
+    """Links, numbers and roots made good again from `start` on, as an attacker without the key can."""
     fixed = lines[:start]
     for line in lines[start:]:
         entry = json.loads(line)
         facts = {name: value for name, value in entry.items() if name not in {"prev", "seq", "kind", "time"}}
+        if entry["kind"] == "CHECKPOINT":
+            first = max(at for at, before in enumerate(fixed) if at == 0 or b'"kind":"CHECKPOINT"' in before)
+            leaves = [bytes.fromhex(digest_of(before)) for before in fixed[first:]]
+            facts |= {"first": first + 1, "root": merkle_root(leaves)}
         prev = digest_of(fixed[-1]) if fixed else "0" * 64
         fixed.append(compose(prev=prev, seq=len(fixed) + 1, kind=entry["kind"], time=entry["time"], members=facts))
     return fixed
@@ -249,6 +253,22 @@ async def test_a_line_that_follows_but_is_no_record_is_found(tmp_path: Path) -> 
     forged = b'{"prev":"%b","seq":%d,"kind":"X' % (digest_of(lines[-1]).encode(), len(lines) + 1)
     path.write_bytes(b"".join([*lines, forged + b"\n"]))
     assert checked(path).problems[0].line == len(lines) + 1
+
+
+@pytest.mark.parametrize("wrong", [{"root": "0" * 64}, {"first": 1}, {"log": "another"}])
+async def test_a_signed_checkpoint_that_does_not_cover_its_records_is_found(
+    tmp_path: Path, wrong: dict[str, str | int]
+) -> None:
+    path = await a_log(tmp_path)
+    lines = raw_lines(path)
+    entry = json.loads(lines[-1])
+    facts = {name: entry[name] for name in ("log", "key", "first", "root")} | wrong
+    unsigned = compose(prev=entry["prev"], seq=entry["seq"], kind="CHECKPOINT", time=entry["time"], members=facts)
+    signature = SigningKey.read(path.with_suffix(".key")).sign(signed_part(unsigned))
+    lines[-1] = add_signature(unsigned, signature)
+    path.write_bytes(b"".join(lines))
+    path.with_suffix(".head").write_bytes(lines[-1])
+    assert checked(path).problems[0].sequence == entry["seq"]
 
 
 async def test_a_second_spelling_of_a_signature_is_found(tmp_path: Path) -> None:

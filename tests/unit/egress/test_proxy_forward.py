@@ -99,7 +99,7 @@ async def test_a_chunked_upload_keeps_its_bytes_and_has_one_length_only() -> Non
 
     request = (
         b"POST http://page.example/up HTTP/1.1\r\nHost: page.example\r\nConnection: close\r\n"
-        b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n3;ext=1\r\nabc\r\n0\r\nTrailer: x\r\n\r\n"
     )
     async with an_origin(behave) as origin, a_proxy(to(origin.port)) as proxy:
         assert (await proxy.ask(request)).endswith(b"ok")
@@ -266,6 +266,19 @@ async def test_an_origin_that_switches_protocols_uninvited_gets_no_further() -> 
         (b"SSH-2.0-x\r\n\r\n", b"400"),
         (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"400"),
         (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", b"400"),
+        (
+            b"POST http://page.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"400",
+        ),
+        (b"GET http://page.example/ HTTP/1.1\r\nX: 1\r\n\r\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.0\r\nHost: a\r\n\r\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.1\nHost: a\n\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nX : 1\r\n\r\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nX: a\rY: b\r\n\r\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\n", b"400"),
+        (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nContent-Length: 3, 3\r\n\r\n", b"400"),
         (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", b"501"),
         (b"GET http://page.example/ HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 70_000, b"431"),
         (b"GET http://user:pass@page.example/ HTTP/1.1\r\nHost: a\r\n\r\n", b"403"),
@@ -287,7 +300,7 @@ async def test_nonsense_and_tricks_get_an_answer_and_no_connection(raw: bytes, s
 
 async def test_a_body_that_breaks_off_does_not_look_complete() -> None:
     answers = {
-        "length": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+        "length": b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nhalf",
         "chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
         "chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf",
     }
@@ -296,7 +309,71 @@ async def test_a_body_that_breaks_off_does_not_look_complete() -> None:
             came = await proxy.ask(get(end=False))
         assert b"half" in came, name
         assert not came.endswith(b"0\r\n\r\n"), name
-        assert (b"Content-Length: 100" in came) == (name == "length")
+        assert (b"Content-Length: 1000000" in came) == (name == "length")
+
+
+async def test_a_small_body_that_breaks_off_is_no_answer_at_all() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
+    async with an_origin(answering_once(answer)) as origin, a_proxy(to(origin.port)) as proxy:
+        assert await proxy.ask(get(end=False)) == b""
+
+
+async def test_an_origin_that_says_more_than_its_answer_is_asked_no_second_time() -> None:
+    smuggled = OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+    async with (
+        an_origin(answering(smuggled, OK)) as origin,
+        a_proxy(to(origin.port)) as proxy,
+        await proxy.connect() as client,
+    ):
+        await client.send(get("/1", end=False))
+        assert b"evil" not in await read_all(client)
+    assert origin.received.count(b"GET") == 1
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        b"2\r\nokX\r\n0\r\n\r\n",
+        b"zz\r\nok\r\n0\r\n\r\n",
+        b"-2\r\nok\r\n0\r\n\r\n",
+        b"2 2\r\nok\r\n0\r\n\r\n",
+        b"2" * 9000,
+    ],
+)
+async def test_chunks_that_make_no_sense_end_the_connection_without_an_end(chunks: bytes) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
+    async with an_origin(answering(answer)) as origin, a_proxy(to(origin.port)) as proxy:
+        assert not (await proxy.ask(get(end=False))).endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok",
+        b"HTTP/1.1 999 OK\r\n\r\n",
+    ],
+)
+async def test_answers_with_two_meanings_are_none(answer: bytes) -> None:
+    async with an_origin(answering(answer)) as origin, a_proxy(to(origin.port)) as proxy:
+        assert await proxy.ask(get()) == b""
+
+
+async def test_an_answer_with_both_a_length_and_chunks_is_chunked() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+    async with an_origin(answering(answer)) as origin, a_proxy(to(origin.port)) as proxy:
+        came = await proxy.ask(get())
+    assert b"content-length" not in came.lower()
+    assert body_of(came) == b"2\r\nok\r\n0\r\n\r\n"
+
+
+async def test_lines_without_a_carriage_return_are_understood_from_a_server() -> None:
+    async with an_origin(answering(b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok")) as origin:
+        async with a_proxy(to(origin.port)) as proxy:
+            assert body_of(await proxy.ask(get())) == b"ok"
 
 
 @pytest.mark.parametrize(
