@@ -1,7 +1,8 @@
 """What the jail and the egress proxy cost: `python -m bench.egress`.
 
 One Chromium behind the product's jail and proxy, another with the same flags and no proxy, both on this machine, take
-turns with the same local site. The pages measure themselves, so that no driver is in the figures.
+turns with the same local site. Both are driven by the same few DevTools calls, and the pages measure themselves.
+`session` is the product as agents use it, with the driver attached to the page: more than the proxy is in that figure.
 """
 
 from __future__ import annotations
@@ -33,8 +34,18 @@ import anyio
 import anyio.to_thread
 
 from bench.wire import Cdp
-from browser_shell.browser.chromium import ChromiumSettings, chromium_argv, chromium_env, connect_directly, devtools_url
+from browser_shell.browser.chromium import (
+    NO_BYPASS,
+    ChromiumSettings,
+    chromium_argv,
+    chromium_env,
+    connect_directly,
+    devtools_url,
+)
 from browser_shell.browser.display import DisplaySettings, running_display
+from browser_shell.browser.jail import PROXY_PORT
+from browser_shell.browser.proxy_addresses import ProxyAddresses
+from browser_shell.core.egress import Requester
 from browser_shell.process import spawn
 from browser_shell.process.account import Account, account_to_drop_to, make_private_directory
 from browser_shell.settings import Settings, read_settings
@@ -97,7 +108,7 @@ def _serve_site(parent: Connection, file: str) -> None:
             if self.path in pages:
                 kind, body = "text/html", pages[self.path].encode()
             else:
-                kind, body = _BODIES.get(self.path.rpartition(".")[2], ("text/plain", b""))
+                kind, body = _BODIES.get(self.path.rpartition(".")[2], ("text/plain", b"nothing"))
             self._head(kind, len(body))
             self.wfile.write(body)
 
@@ -197,15 +208,19 @@ async def direct_chromium(
             await devtools_url(chromium.port, partial(connect_directly, chromium.port), process=process)
             cdp = Cdp(chromium.port)
             cdp.attach(cdp.open_window())
-            yield lambda url: cdp.call("Page.navigate", url=url) and None
+            yield partial(_navigate, cdp)
             cdp.close()
         finally:
             await spawn.stop(process, grace_seconds=2)
 
 
+def _navigate(cdp: Cdp, url: str) -> None:
+    cdp.call("Page.navigate", url=url)
+
+
 @contextmanager
-def product(site: Site, folder: Path) -> Iterator[Callable[[str], None]]:
-    """A running server. Yields what opens a URL in a session of it."""
+def product(site: Site, folder: Path) -> Iterator[dict[str, Callable[[str], None]]]:
+    """A running server. Yields what opens a URL in its browser: by its tool, and behind its proxy alone."""
     policy = folder / "policy.json"
     policy.write_text(json.dumps({"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}}), encoding="utf-8")
     env = {
@@ -224,10 +239,23 @@ def product(site: Site, folder: Path) -> Iterator[Callable[[str], None]]:
     )
     try:
         port, token = _greeting(process)
-        yield partial(_open_by_mcp, port, token)
+        session = partial(_open_by_mcp, port, token)
+        session(site.url("nothing"))
+        # A window of our own that dials the proxy at the address of the session that was just opened.
+        cdp = Cdp(int(next((folder / "r").glob("*/lock")).parent.name))
+        address = ProxyAddresses(port=PROXY_PORT).take(Requester(subject="", session_id=""))
+        cdp.attach(_window_behind(cdp, f"http://{address}:{PROXY_PORT}"))
+        yield {"proxy": partial(_navigate, cdp), "session": session}
+        cdp.close()
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(20)
+
+
+def _window_behind(cdp: Cdp, proxy: str) -> str:
+    context = cdp.call("Target.createBrowserContext", proxyServer=proxy, proxyBypassList=NO_BYPASS)["browserContextId"]
+    made = cdp.call("Target.createTarget", url="about:blank", browserContextId=context, newWindow=True)
+    return str(made["targetId"])
 
 
 def _greeting(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -250,8 +278,8 @@ def _open_by_mcp(port: int, token: str, url: str) -> None:
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/mcp", json.dumps(message).encode(), headers)  # noqa: S310
-    with urllib.request.urlopen(request, timeout=90) as answer:  # noqa: S310
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/mcp", json.dumps(message).encode(), headers)
+    with urllib.request.urlopen(request, timeout=90) as answer:
         text = answer.read().decode()
     if '"isError":true' in text.replace(" ", ""):
         raise RuntimeError(text[:500])
@@ -290,7 +318,7 @@ async def measure(rounds: int, loads: int) -> dict[str, Any]:
     try:
         with running_site() as site, product(site, folder) as ours:
             async with direct_chromium(settings, account, folder) as direct:
-                openers = {"direct": direct, "product": ours}
+                openers = {"direct": direct, **ours}
                 downloads = await anyio.to_thread.run_sync(_measure, site, openers, "download", rounds)
                 pages = await anyio.to_thread.run_sync(_measure, site, openers, "load", loads)
     finally:
@@ -299,9 +327,9 @@ async def measure(rounds: int, loads: int) -> dict[str, Any]:
     load = {name: _p50([each["ms"] for each in some]) for name, some in pages.items()}
     return {
         "download_mb_per_second": {name: round(value, 1) for name, value in speed.items()},
-        "download_ratio": round(speed["product"] / speed["direct"], 3),
+        "download_ratio": round(speed["proxy"] / speed["direct"], 3),
         "load_ms": {name: round(value, 1) for name, value in load.items()},
-        "load_ratio": round(load["product"] / load["direct"], 3),
+        "load_ratio": round(load["proxy"] / load["direct"], 3),
         "targets": {"download_ratio_at_least": LEAST_THROUGHPUT, "load_ratio_at_most": MOST_LOAD_TIME},
         "rounds": {"download": rounds, "load": loads},
     }

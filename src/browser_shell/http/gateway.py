@@ -31,6 +31,7 @@ from browser_shell.http.traffic import Traffic
 from browser_shell.policy.document import ViewingSection
 
 _MAX_BODY = {Area.MCP: MAX_BODY_BYTES, Area.TICKETS: ticket_limits.MAX_BODY_BYTES}
+_UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
 _PREFLIGHT_SECONDS = 600
 _PREFLIGHT_HEADERS = (
     "Authorization, Content-Type, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
@@ -96,8 +97,8 @@ class Gateway:
             return refusal(403, "pages of that Origin may not; see ALLOWED_ORIGINS")
         if preflight:
             return Response(status_code=204)
-        if area is Area.SOCKET and scope["type"] != "websocket":
-            return refusal(426, "only a WebSocket is here", {"Upgrade": "websocket", "Connection": "Upgrade"})
+        if scope["type"] != "websocket" and (area is Area.SOCKET or (area is Area.VIEWER and "upgrade" in headers)):
+            return refusal(426, "a WebSocket of version 13 is here, asked for in full", _UPGRADE)
         return None
 
     def _area(self, scope: Scope) -> Area | None:

@@ -175,9 +175,16 @@ def _forged(text: str) -> str:
     return "".join([lines[0], *(line.replace("bob", "ann") for line in lines[1:])])
 
 
-async def test_an_export_is_not_checked_with_a_key_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "e").write_text("{}\n", encoding="ascii")
-    assert run(["audit", "verify", "--export", str(tmp_path / "e")]) == 2
+@pytest.mark.promise("audit:exports-are-provable")
+async def test_an_export_does_not_vouch_for_itself(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    ours, theirs = await a_busy_log(tmp_path / "ours"), await a_busy_log(tmp_path / "theirs")
+    assert run(["audit", "export", "--log", str(theirs)]) == 0
+    export = tmp_path / "theirs.jsonl"
+    export.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert run(["audit", "verify", "--export", str(export), "--log", str(theirs)]) == 0
+    assert run(["audit", "verify", "--export", str(export), "--log", str(ours)]) == 1
 
 
 class _Tags(HTMLParser):

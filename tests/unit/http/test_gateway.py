@@ -299,6 +299,28 @@ async def test_a_token_opens_a_socket_to_watch() -> None:
         assert await box.status("/websockify", headers={"Authorization": "Bearer x"}) == 401
 
 
+@pytest.mark.parametrize("path", ["/vnc", "/websockify", "/vnc/websockify"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"Upgrade": "h2c"},
+        {"Upgrade": "websocket, h2c"},
+        {"Sec-WebSocket-Version": "8"},
+        {"Sec-WebSocket-Key": "short"},
+        {"Connection": "keep-alive"},
+    ],
+)
+async def test_half_a_handshake_is_neither_a_socket_nor_a_page(path: str, wrong: dict[str, str]) -> None:
+    handshake = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    async with a_box() as box:
+        assert (await box.http.get(path, headers={**handshake, **bearer(), **wrong})).status_code == 426
+
+
 @pytest.mark.promise("viewer:origin-checked")
 async def test_a_ticket_from_a_page_elsewhere_is_refused_and_stays_unspent() -> None:
     async with a_box() as box:

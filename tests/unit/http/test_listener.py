@@ -189,6 +189,13 @@ async def test_a_refused_client_that_still_writes_gets_to_read_why() -> None:
         assert await answers(port_of(address), odd) == [400]
 
 
+async def test_a_body_that_is_announced_too_large_is_not_waited_for() -> None:
+    async with serving(a_pipeline()) as address:
+        started = anyio.current_time()
+        assert await answers(port_of(address), HEAD + b"Content-Length: 10000000000\r\n\r\n") == [413]
+        assert anyio.current_time() - started < 3
+
+
 async def test_a_refused_client_that_never_stops_writing_is_cut() -> None:
     async with serving(a_pipeline()) as address:
         stream = await anyio.connect_tcp("127.0.0.1", port_of(address))
