@@ -279,7 +279,7 @@ def _open_by_mcp(port: int, token: str, url: str) -> None:
     if token:
         headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(f"http://127.0.0.1:{port}/mcp", json.dumps(message).encode(), headers)
-    with urllib.request.urlopen(request, timeout=90) as answer:
+    with urllib.request.urlopen(request, timeout=90) as answer:  # noqa: S310  our own server
         text = answer.read().decode()
     if '"isError":true' in text.replace(" ", ""):
         raise RuntimeError(text[:500])

@@ -184,3 +184,15 @@ def test_acting_on_something_that_is_not_there_fails_and_does_nothing(browser: S
         assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED"), argv
         assert outcome.stdout == ""
     assert page.told == []
+
+
+def test_selectors_by_text_and_by_path_find_their_element(browser: Session, site: Site) -> None:
+    page = site.watch("""<div><button onclick="tell('first')">Cancel</button>
+      <button onclick="tell('second')">Save "it's" now</button></div><p>Save me</p>""")
+    browser.ok("open", page.url)
+    browser.ok("click", "//button[1]")
+    page.saw("first")
+    browser.ok("click", """text=Save "it's" now""")
+    page.saw("second")
+    assert browser.ok("get", "text", "text=Save me") == {"text": "Save me"}
+    assert browser.run("click", "text=Nothing says this").exit_code == 1

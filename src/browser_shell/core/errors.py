@@ -37,7 +37,11 @@ class ErrorCode(Enum):
 
     INVALID_ARGUMENTS = _Code(2, -32602, "Correct the arguments; the message names the field and the rule.")
     POLICY_BLOCKED = _Code(126, -32004, "Do not repeat the call: this server's policy forbids it.")
-    TIMEOUT = _Code(124, -32007, "Ask for less, or give a larger timeout_sec (at most 120), then open the page again.")
+    TIMEOUT = _Code(
+        124,
+        -32007,
+        "Ask for less, or give a larger timeout_sec (at most 120). The reason says whether the page is still there.",
+    )
     COMMAND_FAILED = _Code(1, 1001, "Read the reason; take a new snapshot, refs change when the page changes.")
     DIALOG_OPEN = _Code(1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
     OUTPUT_TOO_LARGE = _Code(1, 1003, "Ask for less: a selector, or no --full.")

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from browser_shell.core.plans import BrowserCommand
+from browser_shell.execution.selectors import driver_selector
 
 # `type` reads these two as its own options even inside a batch, so such a text goes in by another door.
 _EATEN_BY_TYPE = frozenset({"--clear", "--delay"})
 
 _SNAPSHOT_SWITCHES = ("interactive", "compact", "urls", "cursor", "delta", "full")
-_WITH_OPERANDS_ONLY = frozenset(
-    {"open", "click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "press", "select", "get", "is"}
-)
-_ALONE = frozenset({"back", "forward", "reload"})
+_ONE_SELECTOR_FIRST = frozenset({"click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "select"})
+_QUESTION_THEN_SELECTOR = frozenset({"get", "is"})
+_AS_IT_STANDS = frozenset({"open", "press", "back", "forward", "reload"})
 
 
 def driver_words(plan: BrowserCommand, *, file: str = "", wait_ms: int = 0) -> list[list[str]]:
     """The batch for one plan. `file` is the server's own path for a picture; `wait_ms` bounds a `wait`."""
-    if plan.name in _ALONE:
-        return [[plan.name]]
-    if plan.name in _WITH_OPERANDS_ONLY:
+    if plan.name in _AS_IT_STANDS:
         return [[plan.name, *plan.operands]]
+    if plan.name in _ONE_SELECTOR_FIRST:
+        return [[plan.name, driver_selector(plan.operands[0]), *plan.operands[1:]]]
+    if plan.name in _QUESTION_THEN_SELECTOR:
+        return [[plan.name, plan.operands[0], *map(driver_selector, plan.operands[1:])]]
     match plan.name:
         case "type":
             return _type_words(plan)
@@ -39,7 +41,7 @@ def driver_words(plan: BrowserCommand, *, file: str = "", wait_ms: int = 0) -> l
 
 
 def _type_words(plan: BrowserCommand) -> list[list[str]]:
-    selector, text = plan.operands
+    selector, text = driver_selector(plan.operands[0]), plan.operands[1]
     if text in _EATEN_BY_TYPE:
         return [["focus", selector], ["keyboard", "type", text]]
     if "\t" in text:
@@ -66,4 +68,7 @@ def _wait_words(plan: BrowserCommand, wait_ms: int) -> list[str]:
 
 
 def _valued(plan: BrowserCommand, name: str) -> list[str]:
-    return [f"--{name}", plan.options[name]] if name in plan.options else []
+    if name not in plan.options:
+        return []
+    value = plan.options[name]
+    return [f"--{name}", driver_selector(value) if name == "selector" else value]

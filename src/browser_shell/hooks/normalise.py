@@ -36,7 +36,11 @@ def normalise(plan: BrowserCommand, data: JsonValue) -> JsonValue:
     if not data.get("removedRefs"):
         dropped.add("removedRefs")
     kept = {key: value for key, value in data.items() if key not in dropped}
-    if isinstance(kept.get("typed"), str):
+    if plan.name == "type" and len(plan.operands) > 1:
         # The text may be a password, and the caller knows it anyway.
-        kept["typed"] = len(str(kept["typed"]))
+        return {"typed": len(plan.operands[1])}
+    delta = kept.get("snapshot")
+    if isinstance(delta, dict):
+        # A delta keeps its refs one level deeper.
+        kept["snapshot"] = {key: value for key, value in delta.items() if key not in dropped}
     return kept

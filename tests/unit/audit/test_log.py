@@ -92,10 +92,16 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["link"]
 
 
-def test_a_device_is_not_a_log() -> None:
-    with pytest.raises(ConfigurationInvalid):
-        a_writer(Path(os.devnull))
-    assert not Path(os.devnull).with_suffix(".lock").exists()
+def test_a_pipe_is_not_a_log(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o644)
+    holder = os.open(pipe, os.O_RDWR)  # Otherwise opening it to write would wait for a reader.
+    try:
+        with pytest.raises(ConfigurationInvalid):
+            a_writer(pipe)
+    finally:
+        os.close(holder)
+    assert pipe.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_missing_directory_stops_the_start(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -66,8 +67,6 @@ print(json.dumps({{
 
 
 def errno_names(seen: dict[str, int]) -> dict[str, str]:
-    import errno
-
     return {name: errno.errorcode[seen[name]] for name in ("canary", "documentation", "documentation6")}
 
 

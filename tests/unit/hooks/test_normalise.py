@@ -45,7 +45,7 @@ def test_everything_else_is_left_alone(data: JsonValue) -> None:
 
 async def test_the_hook_changes_only_the_data() -> None:
     result = await NormaliseData().after(
-        a_call(), a_plan("type"), CommandResult(exit_code=0, data={"typed": "a"}, message="m")
+        a_call(), a_plan("type", "#a", "a"), CommandResult(exit_code=0, data={"typed": "a"}, message="m")
     )
     assert result == CommandResult(exit_code=0, data={"typed": 1}, message="m")
 
@@ -64,3 +64,12 @@ def test_removed_refs_stay_when_there_are_some() -> None:
 
 def test_an_answer_to_one_question_does_not_repeat_where_the_page_is() -> None:
     assert normalise(a_plan("is"), {"origin": "https://example.com/", "visible": True}) == {"visible": True}
+
+
+def test_a_delta_loses_its_refs_too() -> None:
+    delta: JsonValue = {"snapshot": {"kind": "full", "refs": {"e1": {}}}}
+    assert normalise(a_plan("snapshot"), delta) == {"snapshot": {"kind": "full"}}
+
+
+def test_text_that_went_in_another_way_is_reported_alike() -> None:
+    assert normalise(a_plan("type", "#a", "a\tb"), {"inserted": True}) == {"typed": 3}
