@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -80,13 +79,17 @@ def descendants(root: int) -> list[int]:
     return sorted(found - {root})
 
 
+def network_of(pid: int | str) -> int:
+    """The number of its network namespace."""
+    return Path(f"/proc/{pid}/ns/net").stat().st_ino
+
+
 def in_same_network(pid: int) -> list[int]:
     """Every process whose network namespace is that of `pid`."""
-    wanted = os.stat(f"/proc/{pid}/ns/net").st_ino
-    found = []
+    wanted, found = network_of(pid), []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if os.stat(path / "ns" / "net").st_ino == wanted:
+            if network_of(path.name) == wanted:
                 found.append(int(path.name))
         except OSError:
             continue

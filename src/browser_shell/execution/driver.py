@@ -85,7 +85,7 @@ class AgentBrowserDriver:
         self._env = _environment(settings)
         self._daemons: dict[str, orphans.ProcessMark] = {}
         self._busy: set[str] = set()
-        self._spares = SpareCommands(self._command)
+        self._spares = SpareCommands(self._command, in_use=self._busy.__contains__)
 
     async def keep_spares(self) -> None:
         """Has the next CLI of each session waiting on its stdin, until cancelled: half of a short call is its start."""

@@ -11,17 +11,18 @@ from browser_shell.process import spawn
 
 _QUIET_SECONDS = 0.02
 """A start keeps the event loop busy for some milliseconds; the answer to the call before it goes out first."""
-_MAX_WISHES = 256
 
 
 class SpareCommands:
     """At most one waiting program for each name. It has got nothing yet: what it will do comes on its stdin."""
 
-    def __init__(self, build: Callable[[str], spawn.Command]) -> None:
+    def __init__(self, build: Callable[[str], spawn.Command], *, in_use: Callable[[str], bool]) -> None:
         self._build = build
+        self._in_use = in_use
+        """Whether a command of this name runs now. A start beside it would only take its processor away."""
         self._waiting: dict[str, spawn.Begun] = {}
         self._wished: set[str] = set()
-        self._wishes, self._granted = anyio.create_memory_object_stream[str](_MAX_WISHES)
+        self._wish_made = anyio.Event()
 
     def take(self, name: str) -> spawn.Begun | None:
         """The waiting program of this name, if there is one and it still waits."""
@@ -32,13 +33,9 @@ class SpareCommands:
 
     def wish(self, name: str) -> None:
         """Asks for a new one. Nothing is lost if it never comes."""
-        if name in self._wished or name in self._waiting:
-            return
-        try:
-            self._wishes.send_nowait(name)
-        except anyio.WouldBlock:
-            return
-        self._wished.add(name)
+        if name not in self._waiting:
+            self._wished.add(name)
+            self._wish_made.set()
 
     async def drop(self, name: str) -> None:
         """Ends the program of this name, and forgets the wish for one."""
@@ -50,9 +47,12 @@ class SpareCommands:
     async def run(self) -> None:
         """Grants wishes until cancelled, and then leaves nothing behind."""
         try:
-            async for name in self._granted:
+            while True:
+                await self._wish_made.wait()
+                self._wish_made = anyio.Event()
                 await anyio.sleep(_QUIET_SECONDS)
-                await self._grant(name)
+                for name in tuple(self._wished):
+                    await self._grant(name)
         finally:
             with anyio.CancelScope(shield=True):
                 for name in list(self._waiting):
@@ -60,6 +60,9 @@ class SpareCommands:
 
     async def _grant(self, name: str) -> None:
         if name not in self._wished:
+            return
+        if self._in_use(name):
+            self._wished.discard(name)  # Calls come one upon the other; the end of this one wishes again.
             return
         try:
             begun = await spawn.begin(self._build(name))

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import pytest
+from anyio.abc import SocketStream
 
 from browser_shell.browser import jail as jail_module
-from browser_shell.browser.jail import PROXY_PORT
+from browser_shell.browser.jail import PROXY_PORT, Jail
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from support.egress import read_all, read_until, until
 from support.jails import a_jail, facts, in_same_network, is_alive, jail_settings, said_inside
@@ -95,7 +95,8 @@ def raw():
 def opened(number):
     try: return tries(number)
     except OSError: return -1
-print(json.dumps({"init": opened(1), "server": opened(%d), "raw": raw(), "mount": libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)}))"""
+print(json.dumps({"init": opened(1), "server": opened(%d), "raw": raw(),
+    "mount": libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)}))"""
     seen = await said_inside(jail_settings(folder), script % os.getpid())
     assert seen == {"init": -1, "server": -1, "raw": -1, "mount": -1}
 
@@ -135,6 +136,16 @@ for address in ("127.0.0.1", "127.1.0.7", "127.250.3.4"):
     assert seen == ["127.0.0.1", "127.1.0.7", "127.250.3.4"]
 
 
+async def connected(jail: Jail) -> SocketStream:
+    """Waits until the program inside listens."""
+    with anyio.fail_after(5):
+        while True:
+            try:
+                return await SocketStream.from_socket(await jail.connect())
+            except BrowserUnavailable:
+                await anyio.sleep(0.02)
+
+
 async def test_the_server_reaches_the_programs_port_and_only_that(folder: Path) -> None:
     script = """
 import socket
@@ -143,14 +154,7 @@ with socket.create_server(("127.0.0.1", 9222)) as server:
         client, _ = server.accept(); client.sendall(b"inside"); client.close()
 """
     async with a_jail(jail_settings(folder), script) as jail:
-        with anyio.fail_after(5):
-            while True:
-                try:
-                    inner = await jail.connect()
-                    break
-                except BrowserUnavailable:
-                    await anyio.sleep(0.02)
-        async with await anyio.abc.SocketStream.from_socket(inner) as stream:
+        async with await connected(jail) as stream:
             assert await read_all(stream) == b"inside"
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", PROXY_PORT), 1)
@@ -218,14 +222,6 @@ with socket.create_server(("127.0.0.1", 9222)) as server:
     while data := client.recv(100):
         client.sendall(data)
 """
-    async with a_jail(jail_settings(folder), script) as jail:
-        inner = None
-        with anyio.fail_after(5):
-            while inner is None:
-                try:
-                    inner = await jail.connect()
-                except BrowserUnavailable:
-                    await anyio.sleep(0.02)
-        async with await anyio.abc.SocketStream.from_socket(inner) as stream:
-            await stream.send(b"hello")
-            assert await read_until(stream, b"hello") == b"hello"
+    async with a_jail(jail_settings(folder), script) as jail, await connected(jail) as stream:
+        await stream.send(b"hello")
+        assert await read_until(stream, b"hello") == b"hello"
