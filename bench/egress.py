@@ -2,7 +2,8 @@
 
 One Chromium behind the product's jail and proxy, another with the same flags and no proxy, both on this machine, take
 turns with the same local site. Both are driven by the same few DevTools calls, and the pages measure themselves.
-`session` is the product as agents use it, with the driver attached to the page: more than the proxy is in that figure.
+Then the same once more with the product as agents use it: the driver listens to all that a page does, and Chromium pays
+for that (`session`, without a target: more than the proxy is in that figure).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -239,13 +240,13 @@ def product(site: Site, folder: Path) -> Iterator[dict[str, Callable[[str], None
     )
     try:
         port, token = _greeting(process)
-        session = partial(_open_by_mcp, port, token)
-        session(site.url("nothing"))
-        # A window of our own that dials the proxy at the address of the session that was just opened.
+        # This one makes a session without waking the driver.
+        _call_by_mcp(port, token, "tab", "list")
+        # A window of our own that dials the proxy at the address of that session.
         cdp = Cdp(int(next((folder / "r").glob("*/lock")).parent.name))
         address = ProxyAddresses(port=PROXY_PORT).take(Requester(subject="", session_id=""))
         cdp.attach(_window_behind(cdp, f"http://{address}:{PROXY_PORT}"))
-        yield {"proxy": partial(_navigate, cdp), "session": session}
+        yield {"proxy": partial(_navigate, cdp), "session": partial(_call_by_mcp, port, token, "open")}
         cdp.close()
     finally:
         process.send_signal(signal.SIGINT)
@@ -271,8 +272,8 @@ def _greeting(process: subprocess.Popen[str]) -> tuple[int, str]:
     raise RuntimeError("browser-shell did not become ready")
 
 
-def _open_by_mcp(port: int, token: str, url: str) -> None:
-    arguments = {"session_id": "bench", "argv": ["open", url], "timeout_sec": 60}
+def _call_by_mcp(port: int, token: str, *argv: str) -> None:
+    arguments = {"session_id": "bench", "argv": argv, "timeout_sec": 60}
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     message["params"] = {"name": "browser-shell", "arguments": arguments}
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -318,20 +319,35 @@ async def measure(rounds: int, loads: int) -> dict[str, Any]:
     try:
         with running_site() as site, product(site, folder) as ours:
             async with direct_chromium(settings, account, folder) as direct:
-                openers = {"direct": direct, **ours}
-                downloads = await anyio.to_thread.run_sync(_measure, site, openers, "download", rounds)
-                pages = await anyio.to_thread.run_sync(_measure, site, openers, "load", loads)
+                behind_the_proxy = {"direct": direct, "proxy": ours["proxy"]}
+                as_used = {"direct": direct, "session": ours["session"]}
+                # In this order: once the driver has been woken, it listens to every page of the browser.
+                found = [
+                    await anyio.to_thread.run_sync(_measure, site, openers, page, count)
+                    for openers in (behind_the_proxy, as_used)
+                    for page, count in (("download", rounds), ("load", loads))
+                ]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    speed = {name: _p50([each["bytes"] / each["ms"] / 1000 for each in some]) for name, some in downloads.items()}
-    load = {name: _p50([each["ms"] for each in some]) for name, some in pages.items()}
     return {
-        "download_mb_per_second": {name: round(value, 1) for name, value in speed.items()},
-        "download_ratio": round(speed["proxy"] / speed["direct"], 3),
-        "load_ms": {name: round(value, 1) for name, value in load.items()},
-        "load_ratio": round(load["proxy"] / load["direct"], 3),
+        "proxy": _compared(found[0], found[1], "proxy"),
+        "session": _compared(found[2], found[3], "session"),
         "targets": {"download_ratio_at_least": LEAST_THROUGHPUT, "load_ratio_at_most": MOST_LOAD_TIME},
         "rounds": {"download": rounds, "load": loads},
+    }
+
+
+Reports: TypeAlias = dict[str, list[dict[str, float]]]
+
+
+def _compared(downloads: Reports, loads: Reports, name: str) -> dict[str, Any]:
+    speed = {who: _p50([each["bytes"] / each["ms"] / 1000 for each in some]) for who, some in downloads.items()}
+    load = {who: _p50([each["ms"] for each in some]) for who, some in loads.items()}
+    return {
+        "download_mb_per_second": {who: round(value, 1) for who, value in speed.items()},
+        "download_ratio": round(speed[name] / speed["direct"], 3),
+        "load_ms": {who: round(value, 1) for who, value in load.items()},
+        "load_ratio": round(load[name] / load["direct"], 3),
     }
 
 
@@ -342,7 +358,8 @@ def main() -> int:
     arguments = parser.parse_args()
     result = anyio.run(measure, arguments.rounds, arguments.loads)
     print(json.dumps(result, indent=1))
-    met = result["download_ratio"] >= LEAST_THROUGHPUT and result["load_ratio"] <= MOST_LOAD_TIME
+    proxy = result["proxy"]
+    met = proxy["download_ratio"] >= LEAST_THROUGHPUT and proxy["load_ratio"] <= MOST_LOAD_TIME
     return 0 if met else 1
 
 

@@ -321,6 +321,12 @@ async def test_half_a_handshake_is_neither_a_socket_nor_a_page(path: str, wrong:
         assert (await box.http.get(path, headers={**handshake, **bearer(), **wrong})).status_code == 426
 
 
+@pytest.mark.parametrize("path", ["/mcp", "/tickets", "/vnc/", "/vnc/index.html", "/elsewhere"])
+async def test_no_other_path_is_a_socket(path: str) -> None:
+    async with a_box() as box:
+        assert await box.status(path, headers=bearer()) in (403, 406, 426)
+
+
 @pytest.mark.promise("viewer:origin-checked")
 async def test_a_ticket_from_a_page_elsewhere_is_refused_and_stays_unspent() -> None:
     async with a_box() as box:

@@ -14,6 +14,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.http.framing import MAX_HEAD_BYTES
 from browser_shell.http.listener import Patience, is_loopback, serve_http
 from browser_shell.testing.fakes import a_pipeline
 from browser_shell.testing.live import serving
@@ -104,6 +105,44 @@ async def test_a_connection_may_idle_between_requests_and_not_for_ever() -> None
                 await stream.receive()
 
 
+GET = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.promise("gateway:slow-clients-are-cut")
+async def test_a_second_request_must_arrive_in_time_too() -> None:
+    async with (
+        serving(a_pipeline(), patience=Patience(head_seconds=0.3)) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        await stream.send(GET)
+        assert (await stream.receive()).startswith(b"HTTP/1.1 406")
+        await stream.send(GET[:20])
+        with anyio.fail_after(5):
+            assert (await stream.receive()).startswith(b"HTTP/1.1 408")
+
+
+async def test_a_connection_may_not_idle_for_ever_after_a_body_that_nobody_wanted() -> None:
+    size = 5_000_000
+    async with (
+        serving(a_pipeline(), patience=Patience(idle_seconds=0.3)) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        await stream.send(HEAD + b"Content-Length: %d\r\n\r\n" % size)
+        assert (await stream.receive()).startswith(b"HTTP/1.1 413")
+        await stream.send(bytes(size))
+        with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
+            await stream.receive()
+
+
+@pytest.mark.parametrize("ending", [b"", b"\r\n\r\n"])
+async def test_a_head_that_is_too_large_is_not_kept(ending: bytes) -> None:
+    large = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * MAX_HEAD_BYTES + ending
+    async with serving(a_pipeline()) as address:
+        started = anyio.current_time()
+        assert await answers(port_of(address), large) == [431]
+        assert anyio.current_time() - started < 3
+
+
 async def test_who_does_not_read_the_answer_is_cut() -> None:
     sent = anyio.Event()
 
@@ -177,8 +216,11 @@ async def test_too_many_that_all_wait_for_an_answer_are_told_so() -> None:
 @pytest.mark.promise("gateway:no-smuggling")
 async def test_a_second_request_before_the_first_is_answered_gets_no_answer() -> None:
     one = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    async with serving(a_pipeline()) as address:
-        assert await answers(port_of(address), one + one) == [406]
+    async with serving(a_pipeline()) as address, await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream:
+        await stream.send(one + one)
+        assert (await stream.receive()).count(b"HTTP/1.1 ") == 1
+        with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
+            await stream.receive()
 
 
 async def test_a_refused_client_that_still_writes_gets_to_read_why() -> None:
@@ -186,7 +228,9 @@ async def test_a_refused_client_that_still_writes_gets_to_read_why() -> None:
     odd = HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + b"x" * 20_000_000
     async with serving(a_pipeline()) as address:
         assert await answers(port_of(address), large) == [413]
-        assert await answers(port_of(address), odd) == [400]
+        async with await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream:
+            await stream.send(odd)  # to the end, without a reset
+            assert (await stream.receive()).startswith(b"HTTP/1.1 400")
 
 
 async def test_a_body_that_is_announced_too_large_is_not_waited_for() -> None:
