@@ -32,5 +32,5 @@ def health_probes(settings: Settings, supervisor: BrowserSupervisor, display_soc
     async def driver() -> None:
         await anyio.to_thread.run_sync(partial(check_programs, settings))
 
-    probes: dict[str, Probe] = {"chromium": chromium, "cdp": cdp, "driver": driver}
+    probes: dict[str, Probe] = {"chromium": chromium, "cdp": cdp, "driver": driver, "egress": supervisor.ask_egress}
     return probes if settings.unsafe_attach_port is not None else {"display": display, **probes}

@@ -193,9 +193,11 @@ def test_no_page_has_sent_a_datagram(box: Box, browser: Session) -> None:
 
 
 def datagrams(pid: int) -> int:
-    lines = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text().splitlines()]
+    """How many the programs in this namespace have sent."""
+    lines = [line.split() for line in Path(f"/proc/{pid}/net/snmp").read_text(encoding="ascii").splitlines()]
     names, values = (line for line in lines if line[0] == "Udp:")
-    return int(values[names.index("OutDatagrams")])
+    six = dict(line.split() for line in Path(f"/proc/{pid}/net/snmp6").read_text(encoding="ascii").splitlines())
+    return int(values[names.index("OutDatagrams")]) + int(six["Udp6OutDatagrams"])
 
 
 def aimed(row: dict[str, Any], box: Box) -> str:

@@ -63,16 +63,23 @@ class Jail:
 
     async def connect(self) -> socket.socket:
         """A new connection to the DevTools inside. Raises: BrowserUnavailable."""
+        return await self._open_door(b"devtools")
+
+    async def connect_to_proxy(self) -> socket.socket:
+        """A new connection to the egress proxy, as the browser would make it. Raises: BrowserUnavailable."""
+        return await self._open_door(b"proxy")
+
+    async def _open_door(self, door: bytes) -> socket.socket:
         async with self._turn:
             try:
                 with anyio.fail_after(_CONNECT_SECONDS, shield=True):
                     await anyio.wait_writable(self._control)
-                    self._control.send(b"connect")
+                    self._control.send(door)
                     message, handles = await _receive(self._control)
             except (OSError, TimeoutError) as cause:
                 raise BrowserUnavailable("the jail does not answer") from cause
         if not handles:
-            raise BrowserUnavailable(f"the browser inside the jail does not answer: {message.get('error')}")
+            raise BrowserUnavailable(f"nothing inside the jail answers: {message.get('error')}")
         inner = socket.socket(fileno=handles[0])
         inner.setblocking(False)
         return inner

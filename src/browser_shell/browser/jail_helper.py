@@ -109,17 +109,18 @@ def send(control: socket.socket, message: dict[str, Any], handles: list[int]) ->
     socket.send_fds(control, [json.dumps(message).encode()], handles)
 
 
-def serve(control: socket.socket, child: int, port: int) -> int:
+def serve(control: socket.socket, child: int, doors: dict[bytes, int]) -> int:
     """Answers the server until the program ends, or the server does."""
     ended = os.pidfd_open(child)
     while True:
         ready, _, _ = select.select([control.fileno(), ended], [], [])
         if ended in ready:
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if not control.recv(64):
+        door = control.recv(64)
+        if not door:
             os.kill(child, signal.SIGKILL)
             return 1
-        message, handles, held = connect_inside(port)
+        message, handles, held = connect_inside(doors[door])
         send(control, message, handles)
         for inner in held:
             inner.close()
@@ -145,7 +146,7 @@ def main() -> int:
     listener.close()
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
     child = start_program(config["argv"], config["env"])
-    exit_code = serve(control, child, config["devtools_port"])
+    exit_code = serve(control, child, {b"devtools": config["devtools_port"], b"proxy": config["proxy_port"]})
     return exit_code if exit_code >= 0 else 128 - exit_code
 
 

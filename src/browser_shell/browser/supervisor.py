@@ -10,7 +10,7 @@ from functools import partial
 
 import anyio
 import structlog
-from anyio.abc import SocketListener
+from anyio.abc import SocketListener, SocketStream
 
 from browser_shell.browser.chromium import (
     ChromiumSettings,
@@ -36,6 +36,7 @@ ServeEgress = Callable[[SocketListener], Coroutine[None, None, None]]
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
+_PROBE_SECONDS = 2.0
 _STEADY_SECONDS = 10.0
 """A browser that lived this long was healthy: the next restart is immediate again."""
 
@@ -82,6 +83,25 @@ class BrowserSupervisor:
         self._changed = anyio.Event()
         self._generation = 0
         self._last_fault = "the browser has not started yet"
+        self._connect_to_proxy: Connect | None = None
+
+    async def ask_egress(self) -> None:
+        """Calls the egress proxy from inside the jail, as nobody, and expects to be refused.
+
+        Raises: BrowserUnavailable when there is no jail, or the proxy does not answer.
+        """
+        await self.connection(seconds=_PROBE_SECONDS)
+        if self._connect_to_proxy is None:
+            return  # Without a jail the proxy is an ordinary listener of this process.
+        try:
+            with anyio.fail_after(_PROBE_SECONDS):
+                async with await SocketStream.from_socket(await self._connect_to_proxy()) as stream:
+                    await stream.send(b"GET http://health.invalid/ HTTP/1.1\r\nHost: health.invalid\r\n\r\n")
+                    answer = await stream.receive()
+        except (OSError, TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError) as cause:
+            raise BrowserUnavailable("the egress proxy does not answer") from cause
+        if not answer.startswith(b"HTTP/1.1 403"):
+            raise BrowserUnavailable("the egress proxy let a stranger through")
 
     async def connection(self, *, seconds: float = 5.0) -> BrowserConnection:
         """The live connection, waiting for a restart that is under way. Raises: BrowserUnavailable."""
@@ -147,6 +167,7 @@ class BrowserSupervisor:
                     self._relay, await SocketListener.from_socket(self._driver_listener.dup()), jail.connect
                 )
             url = await devtools_url(self._chromium.port, jail.connect, process=jail.process)
+            self._connect_to_proxy = jail.connect_to_proxy
             async with self._connected(url, jail.connect, None) as devtools:
                 tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
                 await jail.process.wait()
