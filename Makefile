@@ -21,8 +21,10 @@ test: install-dev ## install what the tests need and run all of them, real Chrom
 check: install-dev ## ruff, mypy --strict, import-linter
 	@scripts/check
 
-bench: install-dev ## measure this server beside the bare CLI, agent-browser's own MCP server and raw CDP
+bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the egress proxy, the audit log
 	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench.egress || true
+	@$(BIN)/python -m bench.audit
 
 conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
 	@scripts/conformance

@@ -17,7 +17,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.browser.display import VNC_SOCKET
+from browser_shell.browser.display import VNC_SOCKET, make_socket_directory
 from browser_shell.browser.layout import claimed_layout
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.supervisor import BrowserSupervisor
@@ -41,6 +41,7 @@ from browser_shell.pipeline import Pipeline
 from browser_shell.process.account import account_to_drop_to
 from browser_shell.process.children import watch_children_cheaply
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
+from browser_shell.process.privileges import give_up_root, hand_over
 from browser_shell.settings import Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
@@ -188,10 +189,10 @@ async def _browser_running(parts: _Parts) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
     with ExitStack() as held:
-        account = account_to_drop_to(settings.account)
         check_programs(settings)
+        _stop_being_root(settings)
         port = settings.unsafe_attach_port or settings.devtools_port or _free_port()
-        layout = held.enter_context(claimed_layout(settings.runtime_directory, port, account))
+        layout = held.enter_context(claimed_layout(settings.runtime_directory, port, None))
         clock = SystemClock()
         audit = held.enter_context(_audit(settings, port, clock))
         takeover = Takeover(clock=clock, audit=audit, idle_seconds=settings.policy.viewing.control_idle_seconds)
@@ -199,7 +200,7 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
         browser = build_browser(
             replace(settings, devtools_port=port),
             layout=layout,
-            account=account,
+            account=None,
             clock=clock,
             audit=audit,
             human=takeover,
@@ -231,6 +232,17 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
             display_socket=layout.display / VNC_SOCKET,
             runtime=layout.root,
         )
+
+
+def _stop_being_root(settings: Settings) -> None:
+    """Everything that root is needed for happens here, before anything listens to anybody."""
+    account = account_to_drop_to(settings.account)
+    if account is None:
+        return
+    for directory in (settings.runtime_directory, settings.state_directory):
+        hand_over(directory, account)
+    make_socket_directory()
+    give_up_root(account)
 
 
 def _live_view(settings: Settings, parts: _Parts) -> ASGIApp | None:

@@ -13,7 +13,7 @@ import structlog
 from browser_shell.browser.chromium import ChromiumSettings
 from browser_shell.browser.devtools_relay import listen_for_driver
 from browser_shell.browser.display import WINDOW_MANAGER, XVNC, DisplaySettings
-from browser_shell.browser.jail import INTERPRETER, PROXY_PORT, JailSettings
+from browser_shell.browser.jail import HIDDEN, INTERPRETER, PROXY_PORT, JailSettings
 from browser_shell.browser.layout import RuntimeLayout, end_leftover_services
 from browser_shell.browser.managed_policy import write_managed_policy
 from browser_shell.browser.proxy_addresses import ProxyAddresses
@@ -220,6 +220,7 @@ def _jail(settings: Settings, layout: RuntimeLayout, account: Account | None) ->
         home=layout.chromium_home,
         chromium_policies=policies,
         devtools_port=settings.devtools_port,
+        hidden=(*HIDDEN, str(settings.state_directory)),
         account=account,
     )
 

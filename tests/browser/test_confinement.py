@@ -39,6 +39,16 @@ def test_every_renderer_is_confined_by_the_kernel(browser: Session, site: Site) 
         assert len(status(pid, "NSpid").split()) > 1
 
 
+@pytest.mark.promise("processes: a server started as root does not stay root")
+def test_the_server_itself_is_not_root_and_can_only_read_more_than_others(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<p>Here").url)
+    server = browser.server.process.pid
+    for pid in (server, *descendants(server)):
+        assert "0" not in status(pid, "Uid").split(), argv(pid)
+    may_read_anything = 1 << 2
+    assert int(status(server, "CapEff"), 16) in (0, may_read_anything)
+
+
 @pytest.mark.promise("processes: Chromium never runs as root")
 @pytest.mark.parametrize("name", ["chromium", "Xtigervnc", "matchbox", "agent-browser"])
 def test_nothing_of_the_browser_is_root(browser: Session, site: Site, name: str) -> None:

@@ -56,7 +56,7 @@ async def running_display(settings: DisplaySettings) -> AsyncIterator[RunningDis
     """
     cookie = settings.directory / "Xauthority"
     _write_cookie(cookie, settings.account)
-    _make_socket_directory()
+    make_socket_directory()
     read_end, write_end = os.pipe()
     with (settings.logs / "xvnc.log").open("wb") as log:
         process = await spawn.start(
@@ -108,7 +108,8 @@ def _write_cookie(path: Path, account: Account | None) -> None:
         os.chown(path, account.uid, account.gid)
 
 
-def _make_socket_directory() -> None:
+def make_socket_directory() -> None:
+    """X servers of every account share it."""
     if not _X_SOCKETS.exists():
         _X_SOCKETS.mkdir(mode=0o777, exist_ok=True)
         _X_SOCKETS.chmod(0o1777)

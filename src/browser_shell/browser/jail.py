@@ -28,7 +28,7 @@ _START_SECONDS = 10.0
 _CONNECT_SECONDS = 3.0
 _LONGEST_MESSAGE = 65536
 # Where people keep what no web page should ever see. The browser needs none of it.
-_HIDDEN = ("/home", "/root", "/mnt", "/media", "/srv", "/etc/agent-browser")
+HIDDEN = ("/home", "/root", "/mnt", "/media", "/srv", "/etc/agent-browser")
 _REMEDY = (
     "Chromium may only run in a jail without a network, and this machine does not allow making one ({reason}). "
     "Allow unprivileged user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian), "
@@ -47,7 +47,7 @@ class JailSettings:
     chromium_policies: Path
     """Takes the place of /etc/chromium inside: the managed policy of this server, for its own browser only."""
     devtools_port: int
-    hidden: tuple[str, ...] = _HIDDEN
+    hidden: tuple[str, ...] = HIDDEN
     account: Account | None
 
 
