@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from browser_shell.testing.live import serving
 from browser_shell.tools.browser_shell import BrowserShellTool
 from support.corpus_rows import load
 from support.http_corpus import CONSOLE, Attacker, RememberingSandbox
+from support.pages import running_site
+from support.server import running_server
 from support.tokens import Keys, env_value, rsa_env_value
 from support.viewer import stub_viewer
 
@@ -38,14 +42,26 @@ REQUIREMENTS = {
 }
 
 
+EXAMPLE = "https://example.com/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is attacked."""
+
+    port: int
+    example: str = EXAMPLE
+    """A page that it can open; a real browser finds the one of the corpus nowhere here."""
+
+
 @pytest.fixture(scope="module")
 def keys() -> Keys:
     return Keys()
 
 
 @contextmanager
-def running(keys: Keys, **claims: str) -> Iterator[int]:
-    """A gateway with the settings that the corpus assumes. Yields its port."""
+def running(keys: Keys, **claims: str) -> Iterator[Target]:
+    """A gateway with the settings that the corpus assumes."""
     access = access_by_key(
         env_value(keys.good),
         algorithm="RS256",
@@ -63,19 +79,39 @@ def running(keys: Keys, **claims: str) -> Iterator[int]:
             clock=SystemClock(),
         )
         with portal.wrap_async_context_manager(front) as address:
-            yield int(address.rpartition(":")[2])
+            yield Target(port=int(address.rpartition(":")[2]))
 
 
-@pytest.fixture(scope="module")
-def ports(keys: Keys) -> Iterator[dict[str, int]]:
+@contextmanager
+def running_box(keys: Keys, **claims: str) -> Iterator[Target]:
+    """The whole server with the same settings: real Chromium, real viewer, real sockets."""
+    env = {"JWT_PUBLIC_KEY": env_value(keys.good), "ALLOWED_ORIGINS": CONSOLE}
+    env["BROWSER_SHELL_REQUESTS_PER_SECOND"] = "30"
+    env |= {f"JWT_{name.upper()}": value for name, value in claims.items()}
+    with running_site() as site:
+        page = site.add("/", "<title>Example</title>")
+        policy = {"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}}
+        with running_server(policy, env=env) as server:
+            yield Target(port=server.port, example=page)
+
+
+@pytest.fixture(scope="module", params=[running, running_box], ids=["gateway", "box"])
+def targets(keys: Keys, request: pytest.FixtureRequest) -> Iterator[dict[str, Target]]:
     with ExitStack() as held:
-        yield {name: held.enter_context(running(keys, **claims)) for name, claims in {"": {}, **REQUIREMENTS}.items()}
+        yield {
+            name: held.enter_context(request.param(keys, **claims)) for name, claims in {"": {}, **REQUIREMENTS}.items()
+        }
 
 
 @pytest.fixture
-def attacker(request: pytest.FixtureRequest, keys: Keys, ports: dict[str, int]) -> Attacker:
+def target(request: pytest.FixtureRequest, targets: dict[str, Target]) -> Target:
     row: dict[str, Any] = request.getfixturevalue("row")
-    return Attacker(port=ports[row.get("requires", [""])[0]], keys=keys)
+    return targets[row.get("requires", [""])[0]]
+
+
+@pytest.fixture
+def attacker(keys: Keys, target: Target) -> Attacker:
+    return Attacker(port=target.port, keys=keys)
 
 
 def test_the_corpus_is_not_empty() -> None:
@@ -115,8 +151,8 @@ def check_answer(expected: dict[str, Any], headers: dict[str, str], body: bytes)
 
 @pytest.mark.promise("http:corpus")
 @pytest.mark.parametrize("row", [row for row in ROWS if "steps" in row], ids=lambda row: str(row["id"]))
-def test_a_scenario_of_the_corpus_ends_as_it_must(row: dict[str, Any], attacker: Attacker) -> None:
-    attacker.play(row["steps"])
+def test_a_scenario_of_the_corpus_ends_as_it_must(row: dict[str, Any], target: Target, attacker: Attacker) -> None:
+    attacker.play(json.loads(json.dumps(row["steps"]).replace(EXAMPLE, target.example)))
 
 
 @pytest.mark.promise("tokens:unsound-key-no-start")

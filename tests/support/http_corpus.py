@@ -186,6 +186,7 @@ class Attacker:
             ("Upgrade", "websocket"),
             ("Sec-WebSocket-Version", "13"),
             ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("Sec-WebSocket-Protocol", "binary"),
             *((name, self.fill(value)) for name, value in step.get("headers", [])),
         ]
         if "origin" in step:

@@ -90,6 +90,9 @@ def _xvnc_argv(settings: DisplaySettings, cookie: Path, number_pipe: int) -> tup
         # X and VNC on unix sockets only: the box opens no port for its picture.
         *("-nolisten", "tcp", "-rfbport", "-1", "-rfbunixpath", str(settings.directory / VNC_SOCKET)),
         *("-rfbunixmode", "0600", "-SecurityTypes", "None", "-AlwaysShared"),
+        # Only the gateway can reach the socket. Its viewers are one client to Xvnc, which would shut them all out after
+        # five that were slow to say hello.
+        *("-BlacklistThreshold", "1000000", "-BlacklistTimeout", "0"),
         # One clipboard would join every session and every viewer, and the size of the display is the operator's.
         *("-AcceptCutText=0", "-SendCutText=0", "-AcceptSetDesktopSize=0"),
     )
