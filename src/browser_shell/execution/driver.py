@@ -73,6 +73,7 @@ def write_driver_files(settings: DriverSettings) -> None:
         (settings.config, {}),
         (settings.action_policy, {"default": "deny", "allow": list(ALLOWED_ACTIONS)}),
     ):
+        path.unlink(missing_ok=True)  # An earlier server's own, which it made unwritable.
         path.write_text(json.dumps(content), encoding="utf-8")
         path.chmod(0o444)
 
