@@ -74,7 +74,7 @@ def build_browser(
 
     def on_denial(denial: Denial) -> None:
         denials.add(denial)
-        activity.add(_shown(denial, at=clock.wall()))
+        activity.add(shown_denial(denial, at=clock.wall()))
 
     dialer = Dialer(rules=rules, parse=parse_target, resolver=resolver, audit=audit, clock=clock, on_denial=on_denial)
     proxy = EgressProxy(dialer=dialer, requester_at=addresses.requester_at)
@@ -121,7 +121,7 @@ def build_browser(
     )
 
 
-def _shown(denial: Denial, *, at: float) -> Activity:
+def shown_denial(denial: Denial, *, at: float) -> Activity:
     """A refused connection, in the list that people see beside the picture."""
     return Activity(
         at=at,

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from websockets.sync.client import connect
@@ -172,9 +174,16 @@ def _environment(pid: int) -> list[str]:
 @pytest.mark.promise("jail: even a context that asks for no proxy reaches nothing")
 def test_a_direct_context_reaches_nothing(box: Box, browser: Session) -> None:
     """What a driver that is fooled could ask for: only the missing network stops it."""
-    port = box.server.devtools_port
-    version = json.loads(subprocess.check_output(["curl", "-s", f"http://127.0.0.1:{port}/json/version"]))
-    with connect(version["webSocketDebuggerUrl"], proxy=None, max_size=None) as devtools:
+    port, owner = box.server.devtools_port, Path(f"/proc/{box.chromium}").stat().st_uid
+    # DevTools are for the server's own account; a socket belongs to whoever made it.
+    os.seteuid(owner)
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/json/version", timeout=10) as answer:
+            version = json.load(answer)
+        link = socket.create_connection(("127.0.0.1", port))
+    finally:
+        os.seteuid(os.getuid())
+    with connect(version["webSocketDebuggerUrl"], proxy=None, max_size=None, sock=link) as devtools:
         context = _ask(devtools, "Target.createBrowserContext", {"proxyServer": "direct://"})["browserContextId"]
         for url in (box.allowed.origin, box.forbidden.origin, f"http://127.0.0.1:{box.server.port}/mcp"):
             before = box.allowed.connections

@@ -3,7 +3,9 @@ from __future__ import annotations
 import re
 
 from browser_shell.browser.proxy_addresses import ProxyAddresses
-from browser_shell.core.egress import Requester
+from browser_shell.browser_parts import shown_denial
+from browser_shell.core.access import Activity
+from browser_shell.core.egress import Denial, Requester
 
 ALICE, BOB = Requester(subject="alice", session_id="s1"), Requester(subject="bob", session_id="s1")
 
@@ -32,3 +34,22 @@ def test_the_browsers_own_address_is_nobodys() -> None:
     for _ in range(300):
         assert addresses.take(ALICE) != "127.0.0.1"
     assert addresses.requester_at("127.0.0.1") is None
+
+
+def test_a_refused_connection_is_shown_to_the_people_of_its_own_subject() -> None:
+    denial = Denial(
+        requester=Requester(subject="alice", session_id="s1"),
+        at=5.0,
+        host="10.0.0.7",
+        port=80,
+        rule_id="address.private",
+        reason="10.0.0.7 is a private address",
+    )
+    assert shown_denial(denial, at=1_800_000_000.0) == Activity(
+        at=1_800_000_000.0,
+        subject="alice",
+        session_id="s1",
+        what="blocked",
+        result="POLICY_BLOCKED",
+        detail="10.0.0.7:80 (address.private)",
+    )
