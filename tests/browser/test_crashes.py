@@ -6,6 +6,7 @@ import http.client
 import os
 import signal
 import time
+from pathlib import Path
 
 from support.in_flight import opening_slowly
 from support.pages import Site, wait_until
@@ -23,14 +24,17 @@ def clear_error(outcome: Outcome) -> bool:
     return outcome.is_error and outcome.meta["name"] in CLEAR and outcome.stderr.startswith(outcome.meta["name"])
 
 
-def devtools_answers(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+def devtools_answers(server: Server) -> bool:
+    """Asked as the server's own account: DevTools are for nobody else."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.devtools_port, timeout=2)
+    os.seteuid(Path(f"/proc/{server.mark('xvnc')}").stat().st_uid)
     try:
         connection.request("GET", "/json/version")
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False
     finally:
+        os.seteuid(os.getuid())
         connection.close()
 
 
@@ -84,7 +88,7 @@ def test_a_killed_chromium_comes_back(own_server: Server, site: Site) -> None:
     began = time.monotonic()
     kill(old)
     wait_until(lambda: not alive(old), what="the end of Chromium")
-    wait_until(lambda: devtools_answers(own_server.devtools_port), seconds=8, what="DevTools")
+    wait_until(lambda: devtools_answers(own_server), seconds=8, what="DevTools")
     print(f"killed Chromium: DevTools answer again after {time.monotonic() - began:.2f} s")
     gone = session.run("get", "text", "#p")
     assert (gone.exit_code, gone.meta["name"]) == (1, "SESSION_GONE")
