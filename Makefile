@@ -23,7 +23,7 @@ check: install-dev ## ruff, mypy --strict, import-linter
 
 bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the egress proxy, the audit log
 	@$(BIN)/python -m bench
-	@$(BIN)/python -m bench.egress || true
+	-@$(BIN)/python -m bench.egress
 	@$(BIN)/python -m bench.audit
 
 conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
