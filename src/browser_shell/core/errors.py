@@ -7,6 +7,7 @@ BrowserShellError
 │   └── TryLater             allowed, but not now (exit 75)
 ├── ExecutionTimedOut        outlived its deadline and was killed (exit 124)
 ├── SandboxUnavailable       the browser or its driver never ran the command (exit 127)
+├── SandboxViolation         a container job broke a rule of its box (exit 126)
 ├── SessionGone              the page that the command means was lost (exit 1)
 ├── DialogOpen               a dialog blocks the page (exit 1)
 ├── OutputTooLarge           more than the server hands out (exit 1)
@@ -47,6 +48,11 @@ class ErrorCode(Enum):
     OUTPUT_TOO_LARGE = _Code(1, 1003, "Ask for less: a selector, or no --full.")
     SESSION_LIMIT = _Code(75, 1004, "Close a session that is no longer needed, or try later.")
     HUMAN_IN_CONTROL = _Code(75, 1010, "A person has the mouse. Wait as long as the message says, then go on.")
+    RATE_LIMITED = _Code(75, 1011, "Too many calls. Wait as long as retry_after says, then go on.")
+    BUDGET_EXCEEDED = _Code(
+        75, -32005, "The budget of this work is used up. Do not repeat the call before retry_after."
+    )
+    SANDBOX_VIOLATION = _Code(126, -32006, "The job broke a rule of its container. Do not repeat it unchanged.")
     AUDIT_UNAVAILABLE = _Code(75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
     SESSION_GONE = _Code(1, 1009, "The session's page is gone. Begin again with open.")
     BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
@@ -110,6 +116,24 @@ class HumanInControl(TryLater):
     """A person has taken the browser over."""
 
     code = ErrorCode.HUMAN_IN_CONTROL
+
+
+class RateLimited(TryLater):
+    """Too many calls in this time, or at once."""
+
+    code = ErrorCode.RATE_LIMITED
+
+
+class BudgetExceeded(TryLater):
+    """The governance budget of a task (retries, time) is used up."""
+
+    code = ErrorCode.BUDGET_EXCEEDED
+
+
+class SandboxViolation(BrowserShellError):
+    """A job asked for, or did, what its container does not allow."""
+
+    code = ErrorCode.SANDBOX_VIOLATION
 
 
 class HookFailed(CallRefused):

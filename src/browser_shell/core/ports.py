@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from browser_shell.core.access import Activity, SessionWindow, TicketGrant
 from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.containers import ContainerOrder, ContainerReport
 from browser_shell.core.decisions import Decision
 from browser_shell.core.egress import Denial, Requester
 from browser_shell.core.json_values import JsonObject, JsonValue
@@ -134,6 +135,31 @@ class Sandbox(Protocol):
 
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, TryLater."""
+
+
+class ContainerEngine(Protocol):
+    """Runs programs in disposable containers."""
+
+    async def image_id(self, image: str) -> str:
+        """The local id of an image. Nothing is ever pulled. Raises: SandboxUnavailable when it is not there."""
+
+    async def run(
+        self,
+        order: ContainerOrder,
+        *,
+        on_output: Callable[[bytes], None],
+        before_start: Callable[[str], Awaitable[None]],
+    ) -> ContainerReport:
+        """Returns when the container is gone, whoever waits for it, and however it ended; cancelling kills it.
+
+        `before_start` is given the container's id after it was made and before anything runs in it.
+
+        Raises: SandboxUnavailable when the engine cannot be asked, SandboxViolation when an order asks for more than
+        the engine grants.
+        """
+
+    async def sweep(self) -> list[str]:
+        """Removes the containers that a server of ours left behind; returns the ids of their runs."""
 
 
 class CallHandler(Protocol):
