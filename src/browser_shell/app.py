@@ -26,6 +26,7 @@ from browser_shell.browser_parts import build_browser, check_programs
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import Clock
 from browser_shell.execution.driver import AgentBrowserDriver
+from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.health_probes import health_probes
 from browser_shell.hooks.plugins import installed_hooks
 from browser_shell.hooks.standard import standard_chain
@@ -222,7 +223,7 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
                 policy=browser.rules,
                 resolver=browser.resolver,
                 audit=audit,
-                sandbox=browser.sandbox,
+                runner=ExecutionRunner(browser=browser.sandbox),
                 human=takeover,
                 activity=activity,
                 clock=clock,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import anyio
 import structlog
@@ -22,19 +23,22 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.plans import Plan
 from browser_shell.core.ports import (
     ActivityFeed,
     AuditLog,
     Clock,
     HumanControl,
     IpAddress,
+    PlanT,
     Policy,
     Registry,
     Resolver,
-    Sandbox,
+    Runner,
+    TellProgress,
     Tool,
     ToolDescription,
+    tell_nobody,
 )
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.core.results import CommandResult, ToolOutcome
@@ -54,27 +58,28 @@ log = structlog.get_logger()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Trail:
+class _Trail(Generic[PlanT]):
     """What is known of a call so far. Every record of the call is written from it."""
 
     call: ToolCall
+    tell: TellProgress
     started: float
-    tool: Tool | None = None
-    plan: BrowserCommand | None = None
+    tool: Tool[PlanT] | None = None
+    plan: PlanT | None = None
     result: CommandResult | None = None
     """None until the call has an end, and for ever when it was cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pipeline:
+class Pipeline(Generic[PlanT]):
     """Takes one call from its arguments to its outcome."""
 
-    registry: Registry
-    hooks: HookChain
-    policy: Policy
+    registry: Registry[PlanT]
+    hooks: HookChain[PlanT]
+    policy: Policy[PlanT]
     resolver: Resolver
     audit: AuditLog
-    sandbox: Sandbox
+    runner: Runner[PlanT]
     human: HumanControl
     activity: ActivityFeed
     clock: Clock
@@ -82,12 +87,12 @@ class Pipeline:
     def tools(self) -> Sequence[ToolDescription]:
         return tuple(tool.describe() for tool in self.registry.all())
 
-    async def handle(self, call: ToolCall) -> ToolOutcome:
+    async def handle(self, call: ToolCall, tell: TellProgress = tell_nobody) -> ToolOutcome:
         """Answer one call.
 
         Raises: UnknownTool, and CallRefused when the name of the tool is reserved. Anything else becomes an outcome.
         """
-        trail = _Trail(call=call, started=self.clock.monotonic())
+        trail = _Trail[PlanT](call=call, tell=tell, started=self.clock.monotonic())
         try:
             trail.result = await self._run(trail)
         except BrowserShellError as error:
@@ -99,9 +104,9 @@ class Pipeline:
             trail.result = _failure(BrowserShellError("the server failed on this call"))
         finally:
             await self._close(trail)
-        return _outcome(call, trail.result)
+        return _outcome(call, trail.tool, trail.result)
 
-    async def _run(self, trail: _Trail) -> CommandResult:
+    async def _run(self, trail: _Trail[PlanT]) -> CommandResult:
         await self._record(trail, RecordKind.MCP_TOOL_CALL)
         try:
             plan = await self._judge(trail)
@@ -111,10 +116,10 @@ class Pipeline:
             raise
         # Nothing may rewrite the plan below this line: what was judged is what runs.
         await self._record(trail, RecordKind.SANDBOX_EXEC)
-        result = await self._execute(trail.call, plan)
+        result = await self._execute(trail, plan)
         return await self._after(trail.call, plan, result)
 
-    async def _judge(self, trail: _Trail) -> BrowserCommand:
+    async def _judge(self, trail: _Trail[PlanT]) -> PlanT:
         trail.tool = self.registry.get(trail.call.tool)
         trail.plan = trail.tool.plan(trail.call.arguments)
         trail.plan = await self._before(trail.call, trail.plan)
@@ -124,7 +129,7 @@ class Pipeline:
         require_agents_turn(self.human)
         return trail.plan
 
-    async def _look_up(self, plan: BrowserCommand) -> dict[str, Sequence[IpAddress]]:
+    async def _look_up(self, plan: PlanT) -> dict[str, Sequence[IpAddress]]:
         answers: dict[str, Sequence[IpAddress]] = {}
         # A name that is not answered in time has no addresses, and the policy refuses a name without addresses.
         with anyio.move_on_after(LOOKUP_SECONDS):
@@ -133,7 +138,7 @@ class Pipeline:
                 answers[host] = await self.resolver.resolve(host)
         return answers
 
-    async def _before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+    async def _before(self, call: ToolCall, plan: PlanT) -> PlanT:
         try:
             with anyio.fail_after(HOOKS_SECONDS):
                 return await self.hooks.before(call, plan)
@@ -143,12 +148,12 @@ class Pipeline:
             log.exception("before_hook_failed", call_id=call.call_id)
             raise HookFailed("a hook failed before the command ran; nothing ran", rule_id="hook.before") from error
 
-    async def _execute(self, call: ToolCall, plan: BrowserCommand) -> CommandResult:
-        with anyio.move_on_after(plan.timeout_seconds + SANDBOX_GRACE_SECONDS):
-            return await self.sandbox.run(call.principal, plan)
+    async def _execute(self, trail: _Trail[PlanT], plan: PlanT) -> CommandResult:
+        with anyio.move_on_after(plan.timeout_seconds + plan.settling_seconds + SANDBOX_GRACE_SECONDS):
+            return await self.runner.run(trail.call, plan, trail.tell)
         raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
 
-    async def _after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+    async def _after(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
         try:
             with anyio.fail_after(HOOKS_SECONDS):
                 return await self.hooks.after(call, plan, result)
@@ -159,7 +164,7 @@ class Pipeline:
             message = "the command ran, but a hook failed on its result, which is withheld"
             raise HookFailed(message, rule_id="hook.after") from error
 
-    async def _close(self, trail: _Trail) -> None:
+    async def _close(self, trail: _Trail[PlanT]) -> None:
         # The act is over, so a failure to record its end cannot undo it; the next call will find the log closed.
         with anyio.move_on_after(LAST_RECORD_SECONDS, shield=True) as deadline:
             try:
@@ -170,10 +175,10 @@ class Pipeline:
             log.error("last_record_timed_out", call_id=trail.call.call_id)
         self.activity.add(self._activity(trail))
 
-    def _activity(self, trail: _Trail) -> Activity:
+    def _activity(self, trail: _Trail[PlanT]) -> Activity:
         """What people who watch may know of the call: neither what was typed nor where on a host it went."""
         plan, result = trail.plan, trail.result
-        host = plan.targets[0].host if plan and plan.targets else ""
+        host = plan.host if plan else ""
         rule_id = result.rule_id if result else ""
         return Activity(
             at=self.clock.wall(),
@@ -185,7 +190,7 @@ class Pipeline:
             duration_ms=round((self.clock.monotonic() - trail.started) * 1000, 1),
         )
 
-    async def _record(self, trail: _Trail, kind: RecordKind) -> None:
+    async def _record(self, trail: _Trail[PlanT], kind: RecordKind) -> None:
         call, plan, result = trail.call, trail.plan, trail.result
         ended = kind is RecordKind.TOOL_FINISHED
         await self.audit.record(
@@ -196,10 +201,12 @@ class Pipeline:
                 tool=call.tool[:MAX_TOOL_NAME_CHARACTERS],
                 session_id=call.session_id,
                 subcommand=plan.name if plan else "",
-                host=plan.targets[0].host if plan and plan.targets else "",
+                host=plan.host if plan else "",
                 rule_id=result.rule_id if result else "",
                 error=_error_word(result, ended=ended),
                 exit_code=result.exit_code if result else None,
+                run_id=result.run_id if result else "",
+                sha256=result.evidence_sha256 if result else "",
                 duration_ms=round((self.clock.monotonic() - trail.started) * 1000, 1) if ended else None,
             )
         )
@@ -221,7 +228,8 @@ def _failure(error: BrowserShellError) -> CommandResult:
     )
 
 
-def _outcome(call: ToolCall, result: CommandResult) -> ToolOutcome:
+def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> ToolOutcome:
+    own_schema = tool is not None and tool.fails_by_protocol
     return ToolOutcome(
         session_id=call.session_id,
         exit_code=result.exit_code,
@@ -231,6 +239,9 @@ def _outcome(call: ToolCall, result: CommandResult) -> ToolOutcome:
         rule_id=result.rule_id,
         retry_after_seconds=result.retry_after_seconds,
         attachments=result.attachments,
+        answer=result.data if own_schema and isinstance(result.data, dict) else None,
+        fails_by_protocol=own_schema,
+        run_id=result.run_id,
     )
 
 

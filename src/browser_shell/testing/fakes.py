@@ -38,6 +38,7 @@ from browser_shell.core.ports import (
 )
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.core.results import CommandResult
+from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.chain import HookChain
 from browser_shell.pipeline import Pipeline
 
@@ -104,6 +105,7 @@ class FakeTool:
     """Accepts `argv` without a grammar: the first word is the subcommand, an `open` has one target."""
 
     name: str = "browser-shell"
+    fails_by_protocol: bool = False
 
     def describe(self) -> FakeDescription:
         return FakeDescription(name=self.name)
@@ -148,10 +150,10 @@ class FakePolicy:
     blocked_hosts: frozenset[str] = frozenset()
     judged: list[tuple[BrowserCommand, dict[str, Sequence[IpAddress]]]] = field(default_factory=list)
 
-    def needs_lookup(self, command: BrowserCommand) -> Sequence[str]:
+    def needs_lookup(self, command: BrowserCommand, /) -> Sequence[str]:
         return [target.host for target in command.targets]
 
-    def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]]) -> Decision:
+    def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]], /) -> Decision:
         self.judged.append((command, answers))
         for target in command.targets:
             if target.host in self.blocked_hosts:
@@ -352,7 +354,7 @@ def a_pipeline(
         policy=policy or FakePolicy(),
         resolver=resolver or FakeResolver(),
         audit=audit or RecordingAudit(),
-        sandbox=sandbox or RecordingSandbox(),
+        runner=ExecutionRunner(browser=sandbox or RecordingSandbox()),
         human=human or FakePerson(),
         activity=activity or RecordingActivity(),
         clock=FakeClock(),
