@@ -26,7 +26,7 @@ NewId: TypeAlias = Callable[[], str]
 TellProgress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
 """How far a call is, out of how much, and in words. Telling never fails: who does not listen has not asked."""
 
-# A pipeline serves one kind of plan, and the type checker keeps the kinds apart. Whoever names no kind means the browser.
+# A pipeline serves one kind of plan, and the type checker keeps the kinds apart. Who names no kind means the browser.
 PlanT = TypeVar("PlanT", bound=Plan, default=BrowserCommand)
 PlanT_co = TypeVar("PlanT_co", bound=Plan, covariant=True, default=BrowserCommand)
 PlanT_contra = TypeVar("PlanT_contra", bound=Plan, contravariant=True, default=BrowserCommand)

@@ -62,9 +62,7 @@ def principal_of(scope: Scope) -> Principal:
     return principal
 
 
-def build_server(
-    handler: CallHandler, *, new_id: NewId, instructions: str = INSTRUCTIONS
-) -> Server[dict[str, Any]]:
+def build_server(handler: CallHandler, *, new_id: NewId, instructions: str = INSTRUCTIONS) -> Server[dict[str, Any]]:
     """An MCP server with the tools of `handler` and nothing else: no prompts, resources, logging or completion."""
 
     async def list_tools(context: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
