@@ -25,7 +25,7 @@ MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What is known of a run before it begins. Written down then, for the case that this server does not see its end."""
+    """What is known of a run before it begins. Written down then, in case this server does not see its end."""
 
     run_id: str
     subject: str

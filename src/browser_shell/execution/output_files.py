@@ -1,4 +1,4 @@
-"""Looks at what a run left behind, trusting nothing: no link is followed, no pipe is waited for, everything has a cap."""
+"""Looks at what a run left behind: no link is followed, no pipe is waited for, everything has a cap."""
 
 from __future__ import annotations
 

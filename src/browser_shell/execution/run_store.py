@@ -86,7 +86,7 @@ class RunStore:
         size = 0
         for folder, _, files in os.walk(directory):
             for name in files:
-                facts = os.stat(Path(folder) / name, follow_symlinks=False)
+                facts = (Path(folder) / name).lstat()
                 size += facts.st_blocks * 512 if stat.S_ISREG(facts.st_mode) else 0
         return StoredRun(
             run_id=run_id,
