@@ -16,10 +16,11 @@ import structlog
 from browser_shell import __version__
 from browser_shell.app import access_of, serve, serve_stdio
 from browser_shell.audit_commands import add_audit_commands
-from browser_shell.core.errors import BrowserShellError
+from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.doctor_command import add_doctor_command
 from browser_shell.greeting import greeting
 from browser_shell.health_command import add_health_command
+from browser_shell.job_app import serve_jobs, serve_jobs_stdio
 from browser_shell.policy_check import run_check
 from browser_shell.settings import Settings, read_settings
 from browser_shell.token_command import add_token_command
@@ -102,6 +103,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_server_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile",
+        choices=("minimal", "write"),
+        default="minimal",
+        help="minimal: the browser; write: test jobs in containers, and no browser",
+    )
+    parser.add_argument(
+        "--workspace", type=Path, metavar="DIR", help="profile write: whose tests are run (BROWSER_SHELL_WORKSPACE)"
+    )
     parser.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML)")
     parser.add_argument(
         "--unsafe-attach",
@@ -119,6 +129,13 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
 def _settings(arguments: argparse.Namespace) -> Settings:
     policy_path = arguments.policy.resolve() if arguments.policy else None
     settings = read_settings(policy_path=policy_path, port=getattr(arguments, "port", None))
+    writes, workspace = arguments.profile == "write", arguments.workspace
+    if writes and (arguments.unsafe_attach is not None or arguments.unsafe_no_jail):
+        raise ConfigurationInvalid("--profile write has no browser: --unsafe-attach and --unsafe-no-jail mean nothing")
+    if workspace is not None and not writes:
+        raise ConfigurationInvalid("--workspace: only with --profile write")
+    if workspace is not None:
+        settings = replace(settings, jobs=replace(settings.jobs, workspace=workspace.resolve()))
     return replace(settings, unsafe_attach_port=arguments.unsafe_attach, unsafe_no_jail=arguments.unsafe_no_jail)
 
 
@@ -132,7 +149,10 @@ def _serve(arguments: argparse.Namespace) -> int:
     )
     access = access_of(settings)
     _report_unsafe(settings)
-    anyio.run(partial(serve, settings, access=access, on_ready=partial(_greet, settings, access.token)))
+    if arguments.profile == "write":
+        anyio.run(partial(serve_jobs, settings, access=access, on_ready=partial(_greet, settings, access.token)))
+    else:
+        anyio.run(partial(serve, settings, access=access, on_ready=partial(_greet, settings, access.token)))
     return 0
 
 
@@ -140,7 +160,7 @@ def _stdio(arguments: argparse.Namespace) -> int:
     _log_to_stderr()
     settings = _settings(arguments)
     _report_unsafe(settings)
-    anyio.run(serve_stdio, settings)
+    anyio.run(serve_jobs_stdio if arguments.profile == "write" else serve_stdio, settings)
     return 0
 
 
@@ -156,8 +176,8 @@ def _report_unsafe(settings: Settings) -> None:
         print(f"UNSAFE: {line}", file=sys.stderr)
 
 
-def _greet(settings: Settings, token: str | None, port: int) -> None:
-    print(greeting(settings, token=token, port=port), flush=True)
+def _greet(settings: Settings, token: str | None, port: int, job_image: str = "") -> None:
+    print(greeting(settings, token=token, port=port, job_image=job_image), flush=True)
 
 
 def _log_to_stderr() -> None:

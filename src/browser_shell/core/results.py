@@ -19,7 +19,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """The outcome of one command. `error` is None exactly when `exit_code` is 0."""
+    """The outcome of one command. `error` is None when `exit_code` is 0, and when the code is that of a test run."""
 
     exit_code: int
     data: JsonValue = None
