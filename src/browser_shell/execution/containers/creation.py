@@ -18,7 +18,7 @@ HANDOVER_SECONDS = 30
 SPARE_SECONDS = 30
 """A container that is this much older than even its hand-over has nobody who looks after it."""
 
-_INIT = ("/usr/bin/python3", "-I", "-S", "/usr/local/lib/browser-shell/job_init.py")
+_INIT = ("/usr/bin/python3", "-I", "-S", "/usr/local/lib/browser-shell/job_init")
 _ACCOUNT = "10001:10001"
 _MIB = 1024 * 1024
 _SHARED_MEMORY_BYTES = 64 * _MIB

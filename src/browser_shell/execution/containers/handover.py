@@ -2,7 +2,7 @@
 
 The stream: a line that names the format, then records of kind (1 byte), length of the path (2), size (8), the path and,
 for a file, its content. `D` is a directory, `F` a file, `E` the end with the path `full` when /output had no room left;
-every other kind is something that was not sent, by reason. deploy/jobs/job_init.py writes it, in a container whose
+every other kind is something that was not sent, by reason. deploy/jobs/job_init writes it, in a container whose
 program may be hostile: so every path, count and size is judged here again.
 """
 

@@ -14,6 +14,8 @@ import sys
 import time
 from typing import NoReturn
 
+import syscall_filter
+
 RECORD = struct.Struct(">cHQ")
 MAGIC = b"browser-shell hand-over 1\n"
 MAX_DEPTH = 32
@@ -164,6 +166,7 @@ def end_everything() -> None:
 def main() -> int:
     # Without this the program, which has the same user, could trace this process or write to its standard output.
     set_dumpable(0)
+    syscall_filter.install()
     seconds, max_bytes, max_entries, argv = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
     code = run(argv, seconds)
     end_everything()
