@@ -1,4 +1,4 @@
-"""Builds and runs the write profile: the same pipeline and gateway as the browser's, and no browser, display or jail."""
+"""Builds and runs the write profile: the pipeline and gateway of the browser's, without browser, display and jail."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def _running(settings: Settings) -> AsyncIterator[_Running]:
         log.info("jobs_image", named=settings.policy.sandbox.image, id=jobs.image)
         await jobs.upkeep.begin()
         policy = JobPolicy(settings.policy)
-        pipeline = Pipeline[ContainerJob](
+        pipeline: Pipeline[ContainerJob] = Pipeline(
             registry=ToolRegistry(job_tools(settings.policy, policy.tools)),
             hooks=job_chain(
                 max_output_characters=settings.policy.output.max_characters,

@@ -92,7 +92,7 @@ class Pipeline(Generic[PlanT]):
 
         Raises: UnknownTool, and CallRefused when the name of the tool is reserved. Anything else becomes an outcome.
         """
-        trail = _Trail[PlanT](call=call, tell=tell, started=self.clock.monotonic())
+        trail: _Trail[PlanT] = _Trail(call=call, tell=tell, started=self.clock.monotonic())
         try:
             trail.result = await self._run(trail)
         except BrowserShellError as error:

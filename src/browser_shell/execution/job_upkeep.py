@@ -35,7 +35,7 @@ class JobUpkeep:
     clock: Clock
 
     async def begin(self) -> None:
-        """Before the first job; a server that cannot tidy does not start. Raises: SandboxUnavailable, AuditUnavailable."""
+        """Before the first job; without it there is no start. Raises: SandboxUnavailable, AuditUnavailable."""
         await anyio.to_thread.run_sync(self.store.finish_removals)
         await self._sweep()
         await self._end_lost_runs()
