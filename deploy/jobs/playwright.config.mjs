@@ -1,6 +1,7 @@
 // The configuration of every Playwright job in Node: the project's own, with the policy's switches over it.
 // Paths in it are meant relative to the project, and this file lies elsewhere.
 import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -14,7 +15,7 @@ const kept = {
 };
 
 const found = NAMES.find((name) => existsSync(name));
-const own = found ? unwrapped(await import(pathToFileURL(found).href)) : {};
+const own = found ? unwrapped(await load(found)) : {};
 
 export default {
   ...placed(own),
@@ -22,6 +23,16 @@ export default {
   projects: own.projects?.map((part) => placed(part)),
   webServer: Array.isArray(own.webServer) ? own.webServer.map(serverIn) : own.webServer && serverIn(own.webServer),
 };
+
+// Playwright's own reader of TypeScript hangs on require for CommonJS projects and on import for the others.
+async function load(file) {
+  try {
+    return createRequire(import.meta.url)(file);
+  } catch (error) {
+    if (error.code !== 'ERR_REQUIRE_ESM' && error.code !== 'ERR_REQUIRE_ASYNC_MODULE') throw error;
+    return import(pathToFileURL(file).href);
+  }
+}
 
 function unwrapped(module) {
   const inner = module.default ?? module;

@@ -18,6 +18,7 @@ from browser_shell.app import access_of, serve, serve_stdio
 from browser_shell.audit_commands import add_audit_commands
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.doctor_command import add_doctor_command
+from browser_shell.evidence_commands import add_evidence_commands
 from browser_shell.greeting import greeting
 from browser_shell.health_command import add_health_command
 from browser_shell.job_app import serve_jobs, serve_jobs_stdio
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     add_audit_commands(commands)
+    add_evidence_commands(commands)
     add_token_command(commands)
     add_health_command(commands)
     add_doctor_command(commands)

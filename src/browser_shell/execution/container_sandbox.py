@@ -15,7 +15,7 @@ import structlog
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
-from browser_shell.core.errors import AuditUnavailable, BrowserShellError, RateLimited, SandboxUnavailable
+from browser_shell.core.errors import AuditUnavailable, BrowserShellError, ErrorCode, RateLimited, SandboxUnavailable
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReceiptLog, TellProgress
@@ -77,10 +77,11 @@ class ContainerSandbox:
                 run.report = await self._in_container(run, tell)
             except BrowserShellError as fault:
                 # The engine failed, or the start could not be recorded. The directory is there, so its end is told.
-                closed = await self._close(run, end=fault.code.name)
+                code = ErrorCode.ENGINE_UNAVAILABLE if isinstance(fault, SandboxUnavailable) else fault.code
+                closed = await self._close(run, end=code.name)
                 return CommandResult(
-                    exit_code=fault.code.exit_code,
-                    error=fault.code,
+                    exit_code=code.exit_code,
+                    error=code,
                     message=fault.public_message,
                     rule_id=fault.rule_id,
                     run_id=run.facts.run_id,

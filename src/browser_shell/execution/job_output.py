@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from browser_shell.execution.job_text import plain_line
 from browser_shell.policy.job_arguments import MAX_OUTPUT_LINES
 
 MAX_LINE_CHARACTERS = 500
@@ -47,11 +48,8 @@ class OutputTail:
 
     def _lines(self) -> list[str]:
         text = b"".join(self._pieces)[-_KEPT_BYTES:].decode("utf-8", "replace")
-        return [_plain(line) for line in text.rstrip("\n").split("\n")]
+        return [_short(plain_line(line)) for line in text.rstrip("\n").split("\n")]
 
 
-def _plain(line: str) -> str:
-    """No terminal obeys it."""
-    line = line.rsplit("\r", 1)[-1] if not line.endswith("\r") else line[:-1].rsplit("\r", 1)[-1]
-    shown = "".join(letter if letter.isprintable() or letter == "\t" else "�" for letter in line)
-    return shown if len(shown) <= MAX_LINE_CHARACTERS else f"{shown[:MAX_LINE_CHARACTERS]}…"
+def _short(line: str) -> str:
+    return line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]}…"

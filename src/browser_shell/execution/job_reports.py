@@ -8,6 +8,7 @@ from xml.parsers import expat
 
 from browser_shell.core.jobs import FailedTest, JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.execution.job_text import plain_text
 
 MAX_REPORT_BYTES = 8 * 1024 * 1024
 MAX_TESTS = 100_000
@@ -76,7 +77,10 @@ class _Tally:
             self._left_out += 1
             return
         self._failures.append(
-            FailedTest(test=test[:MAX_NAME_CHARACTERS], message=message.strip()[:MAX_MESSAGE_CHARACTERS])
+            FailedTest(
+                test=plain_text(test[:MAX_NAME_CHARACTERS]),
+                message=plain_text(message.strip()[:MAX_MESSAGE_CHARACTERS]),
+            )
         )
 
     def report(self) -> JobReport:

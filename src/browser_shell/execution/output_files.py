@@ -19,6 +19,8 @@ _CHUNK_BYTES = 1024 * 1024
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TYPES = mimetypes.MimeTypes()
 """Without the machine's own tables: evidence says the same everywhere."""
+for _ending in (".log", ".md", ".jsonl"):
+    _TYPES.add_type("text/plain", _ending)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,10 @@ def shown_name(name: bytes) -> str | None:
     return text if text.isprintable() and "\\" not in text else None
 
 
+def _escaped(name: bytes) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\x{byte:02x}" for byte in name)
+
+
 class _Walk:
     """Depth first, by descriptors: what is opened is what was looked at."""
 
@@ -115,7 +121,7 @@ class _Walk:
 
     def _entry(self, directory: int, name: bytes, above: str, depth: int) -> None:
         text = shown_name(name)
-        path = f"{above}{text or os.fsdecode(name).encode('ascii', 'backslashreplace').decode()}"
+        path = f"{above}{_escaped(name) if text is None else text}"
         if text is None:
             self._refuse(path, "its name is not printable UTF-8")
         elif depth >= MAX_DEPTH or len(path.encode()) > MAX_PATH_BYTES:

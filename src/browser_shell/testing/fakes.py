@@ -36,7 +36,7 @@ from browser_shell.core.ports import (
     Sandbox,
     Tool,
 )
-from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.core.records import AuditRecord, Receipt, RecordKind
 from browser_shell.core.results import CommandResult
 from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.chain import HookChain
@@ -188,6 +188,10 @@ class RecordingAudit:
         self.records.append(record)
         if record.kind is RecordKind.TOOL_FINISHED:
             self.finished.set()
+
+    async def append(self, record: AuditRecord) -> Receipt:
+        await self.record(record)
+        return Receipt(sequence=len(self.records), sha256="0" * 64)
 
     @property
     def kinds(self) -> list[str]:
