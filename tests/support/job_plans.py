@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ class JobBench:
     directory: Path
     engine: ScriptedEngine = field(default_factory=ScriptedEngine)
     audit: RecordingAudit = field(default_factory=RecordingAudit)
-    clock: Clock = field(default_factory=FakeClock)
+    # Directories have the times of the real clock.
+    clock: Clock = field(default_factory=lambda: FakeClock(epoch=time.time()))
     policy: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

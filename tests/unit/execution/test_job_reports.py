@@ -13,7 +13,8 @@ JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite name="pytest">
 <testcase classname="tests.test_a" name="test_ok"/>
 <testcase classname="tests.test_a" name="test_bad"><failure message="assert 1 == 2">details</failure></testcase>
 <testcase classname="tests.test_a" name="test_slow"><failure message="Failed: Timeout (&gt;1.0s)">x</failure></testcase>
-<testcase classname="tests.test_a" name="test_broken"><error>no fixture \xc3\xa4</error><system-out>noise</system-out></testcase>
+<testcase classname="tests.test_a" name="test_broken"><error>no fixture \xc3\xa4</error>
+<system-out>noise</system-out></testcase>
 <testcase classname="tests.test_a" name="test_later"><skipped message="later"/></testcase>
 </testsuite></testsuites>"""
 

@@ -13,7 +13,7 @@ from browser_shell.core.ports import tell_nobody
 from browser_shell.core.records import RecordKind
 from browser_shell.execution.evidence import RunFacts
 from browser_shell.testing.fake_engine import IMAGE, ScriptedEngine
-from browser_shell.testing.fakes import FakeClock, FullDiskAudit
+from browser_shell.testing.fakes import FullDiskAudit
 from support.job_plans import RUN, JobBench, a_job, a_job_call
 
 
@@ -74,7 +74,7 @@ async def test_runs_that_go_on_are_left_alone(tmp_path: Path) -> None:
 
 
 async def test_old_runs_are_removed_and_recorded(tmp_path: Path) -> None:
-    bench = JobBench(tmp_path, policy={"sandbox": {"retention": {"max_age_hours": 1}}}, clock=FakeClock())
+    bench = JobBench(tmp_path, policy={"sandbox": {"retention": {"max_age_hours": 1}}})
     await finish(bench, "a" * 24, age_seconds=3601)
     await finish(bench, "b" * 24, age_seconds=3599)
     await bench.upkeep().begin()

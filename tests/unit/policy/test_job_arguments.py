@@ -18,8 +18,8 @@ def test_a_directory_of_the_workspace_is_a_project(project: str) -> None:
 @pytest.mark.promise("jobs:paths-stay-inside")
 @pytest.mark.parametrize(
     "project",
-    ["", "/", "/etc", "..", "../a", "a/..", "a/../b", "a/./b", "./a", "a//b", "a/", "-a", "a/-b", "a\0b", "a\nb", "~", "a:b",
-     "$HOME", "`id`", "a;b", "a\\b", "ä", "a" * 256, "/".join("a" * 21), 5, None, ["a"], {"a": "b"}],
+    ["", "/", "/etc", "..", "../a", "a/..", "a/../b", "a/./b", "./a", "a//b", "a/", "-a", "a/-b", "a\0b", "a\nb",
+     "~", "a:b", "$HOME", "`id`", "a;b", "a\\b", "ä", "a" * 256, "/".join("a" * 21), 5, None, ["a"], {"a": "b"}],
 )  # fmt: skip
 def test_anything_else_is_refused_and_named(project: Any) -> None:
     with pytest.raises(ArgumentsInvalid) as refused:
@@ -67,7 +67,8 @@ def test_expressions_of_names_are_allowed(text: str) -> None:
 @pytest.mark.promise("jobs:nothing-becomes-an-option")
 @pytest.mark.parametrize(
     "text",
-    ["-x", "--pdb", " -x", "a --pdb", "a  b", "a;b", "__import__('os')", "a[0]", "a\nb", "(a", "a)", "and or not", "()", "a" * 201,
+    ["-x", "--pdb", " -x", "a --pdb", "a  b", "a;b", "__import__('os')", "a[0]", "a\nb", "(a", "a)", "and or not",
+     "()", "a" * 201,
      " ", "a=b", "ä", 1, None],
 )  # fmt: skip
 def test_other_expressions_are_refused(text: Any) -> None:

@@ -111,6 +111,7 @@ def test_a_plan_that_a_hook_rewrote_is_held_to_the_same_grammar(plan: ContainerJ
 
 @pytest.mark.parametrize("kept", ["screenshots", "videos", "traces"])
 def test_the_policy_switches_what_playwright_keeps(kept: str) -> None:
-    plan = replace(NODE, **{kept: True})
+    switches: dict[str, Any] = {kept: True}
+    plan = replace(NODE, **switches)
     assert rule(plan, playwright={kept: True}) == ""
     assert rule(plan, playwright={kept: False}) == f"playwright.{kept}"
