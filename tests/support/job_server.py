@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -113,7 +113,9 @@ def ask_engine(engine: str, *words: str) -> str:
 
 
 @contextmanager
-def job_server(engine: str = "docker", *, policy: Mapping[str, Any] | None = None) -> Iterator[JobServer]:
+def job_server(
+    engine: str = "docker", *, policy: Mapping[str, Any] | None = None, options: Sequence[str] = ()
+) -> Iterator[JobServer]:
     """Over a copy of the sample projects that every account can read."""
     directory = Path(tempfile.mkdtemp(prefix="bsw-", dir="/tmp"))
     directory.chmod(0o711)
@@ -123,7 +125,7 @@ def job_server(engine: str = "docker", *, policy: Mapping[str, Any] | None = Non
     sections["sandbox"] = {"image": image_id(engine), "engine": engine, **sections.get("sandbox", {})}
     env = {"BROWSER_SHELL_WORKSPACE": str(workspace), "BROWSER_SHELL_ENGINE": engine_address(engine)}
     try:
-        with running_server(sections, env=env, options=["--profile", "write"]) as server:
+        with running_server(sections, env=env, options=["--profile", "write", *options]) as server:
             yield JobServer(server, workspace, engine)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
