@@ -38,15 +38,19 @@ def behind(box: JobBox, relay: EngineRelay, tmp_path: Path) -> Iterator[JobBox]:
 
 
 @pytest.mark.promise("jobs:faults")
-@pytest.mark.parametrize("fault", ["error", "cut", "garbage"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("step", "fault"),
+    # An answer to "start" has no body that could be nonsense.
+    [
+        (step, fault)
+        for step in STEPS
+        for fault in ("error", "cut", "garbage")
+        if (step[:5], fault) != ("start", "garbage")
+    ],
+)
 def test_a_step_that_fails_is_told_and_leaves_nothing(
     box: JobBox, behind: JobBox, relay: EngineRelay, step: str, fault: Fault
 ) -> None:
-    if (step, fault) in (("start a container", "garbage"), ("wait for a container", "garbage")):
-        pytest.skip(
-            "the body of this answer carries nothing, so there is no nonsense in it"
-        ) if "start" in step else None
     relay.failing, relay.fault = re.compile(STEPS[step]), fault
     order = behind.order(["true"])
     with pytest.raises(SandboxUnavailable) as told:

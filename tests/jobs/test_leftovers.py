@@ -58,7 +58,7 @@ def test_the_containers_of_a_killed_server_are_swept_and_those_of_a_live_one_are
         assert anyio.run(box.containers.sweep) == [run_id]
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.communicate(timeout=10)
     assert box.labelled(run_id) == []
     assert processes_mentioning(container) == []
 

@@ -169,6 +169,22 @@ TRUTHS = {
         "print(found)",
         "[]",
     ),
+    "nothing but memory can be written": (
+        "import os\nfound=[]\n"
+        "for top, _, _ in os.walk('/'):\n"
+        "  if top.startswith(('/proc','/sys')): continue\n"
+        "  try: os.close(os.open(top+'/probe',os.O_CREAT|os.O_EXCL|os.O_WRONLY)); os.unlink(top+'/probe')\n"
+        "  except OSError: continue\n"
+        "  found.append(top)\n"
+        "print(sorted(set(found)-{'/dev/mqueue'}))",
+        "['/dev/shm', '/output', '/tmp', '/var/tmp']",
+    ),
+    "no program runs from what can be written": (
+        "places=('/output','/tmp','/var/tmp','/dev/shm','/dev/mqueue','/run')\n"
+        "lines=[l.split() for l in open('/proc/mounts')]\n"
+        "print([l[1] for l in lines if l[1] in places and not {'noexec','nosuid','nodev'} <= set(l[3].split(','))])",
+        "[]",
+    ),
     "cores are not written": ("import resource as r; print(r.getrlimit(r.RLIMIT_CORE))", "(0, 0)"),
 }
 
