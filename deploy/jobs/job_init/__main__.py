@@ -38,7 +38,8 @@ class Handover:
         room = os.fstatvfs(root)
         self._walk(root, b"", 1)
         full = room.f_bavail == 0 or (room.f_files > 0 and room.f_favail == 0)
-        self._record(b"E", b"full" if full else b"", 0)
+        words = [b"full"] * full + [b"out-of-memory"] * memory_ran_out()
+        self._record(b"E", b" ".join(words), 0)
 
     def _walk(self, directory: int, above: bytes, depth: int) -> None:
         with os.scandir(directory) as entries:
@@ -102,6 +103,17 @@ class Handover:
             view = view[os.write(1, view) :]
 
 
+def memory_ran_out() -> bool:
+    """Whether the kernel killed a process of this container for memory. Podman tells it of this process only."""
+    for counts in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        try:
+            with open(counts, encoding="ascii") as lines:
+                return any(line.startswith("oom_kill ") and int(line.split()[1]) > 0 for line in lines)
+        except FileNotFoundError:
+            continue
+    return False
+
+
 def set_dumpable(value: int) -> None:
     if ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, value, 0, 0, 0) != 0:
         raise OSError("prctl failed")
@@ -129,7 +141,8 @@ def become(argv: list[str]) -> NoReturn:
 def run(argv: list[str], seconds: float) -> int:
     """The program's exit code as a shell would tell it; 124 when it outlived its time or was told to stop."""
     awaited = {signal.SIGCHLD, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    # All of them: the program may send this process any signal that it would act on.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     program = os.fork()
     if program == 0:
         become(argv)

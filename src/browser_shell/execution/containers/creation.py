@@ -24,6 +24,7 @@ _MIB = 1024 * 1024
 _SHARED_MEMORY_BYTES = 64 * _MIB
 _MEMORY_FOR_PROGRAMS_BYTES = 128 * _MIB
 _OPEN_FILES = 4096
+_PROCESSES_OF_ALL_RUNS = 4096
 _SCRATCH_ENTRIES = 50_000
 _MAX_TIMEOUT_SECONDS = 3600
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -68,8 +69,8 @@ def lifetime_seconds(limits: ContainerLimits) -> int:
     return limits.timeout_seconds + HANDOVER_SECONDS + SPARE_SECONDS
 
 
-def container_config(order: ContainerOrder, *, image_id: str, labels: dict[str, str]) -> JsonObject:
-    """The body of the engine's "create" call."""
+def container_config(order: ContainerOrder, *, image_id: str, labels: dict[str, str], counts_files: bool) -> JsonObject:
+    """The body of the engine's "create" call. `counts_files`: the engine can bound the number of files in memory."""
     limits = order.limits
     # The init ends the program by itself somewhat later than the server would, in case there is no server any more.
     own_seconds = limits.timeout_seconds + SPARE_SECONDS
@@ -87,13 +88,14 @@ def container_config(order: ContainerOrder, *, image_id: str, labels: dict[str, 
         "AttachStdout": True,
         "AttachStderr": True,
         "NetworkDisabled": True,
+        # Podman's forced removal sends this one and waits before it kills.
         "StopSignal": "SIGKILL",
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _host_config(order),
+        "HostConfig": _host_config(order, counts_files=counts_files),
     }
 
 
-def _host_config(order: ContainerOrder) -> JsonObject:
+def _host_config(order: ContainerOrder, *, counts_files: bool) -> JsonObject:
     limits = order.limits
     largest_file = max(limits.output_bytes, limits.scratch_bytes)
     return {
@@ -109,8 +111,11 @@ def _host_config(order: ContainerOrder) -> JsonObject:
             }
         ],
         "Tmpfs": {
-            "/tmp": _tmpfs(limits.scratch_bytes, _SCRATCH_ENTRIES),  # noqa: S108 - a path inside the container
-            "/output": _tmpfs(limits.output_bytes, limits.output_entries),
+            "/tmp": _tmpfs(limits.scratch_bytes, _SCRATCH_ENTRIES if counts_files else None),  # noqa: S108 - a path inside the container
+            # Podman adds these two to a read-only root by itself, without a size, and lets programs run from them.
+            "/run": "ro,noexec,nosuid,nodev,size=65536,mode=755",
+            "/var/tmp": _tmpfs(_MIB, None),  # noqa: S108 - a path inside the container
+            "/output": _tmpfs(limits.output_bytes, limits.output_entries if counts_files else None),
         },
         "ShmSize": _SHARED_MEMORY_BYTES,
         "ReadonlyRootfs": True,
@@ -122,6 +127,9 @@ def _host_config(order: ContainerOrder) -> JsonObject:
             _ulimit("core", 0),
             _ulimit("fsize", largest_file),
             _ulimit("nofile", _OPEN_FILES),
+            # Of the account on all of the machine; PidsLimit is the container's own. Podman would ask for the kernel's
+            # highest number, which it may not have to give.
+            _ulimit("nproc", _PROCESSES_OF_ALL_RUNS),
         ],
         "CapDrop": ["ALL"],
         "SecurityOpt": ["no-new-privileges"],
@@ -135,8 +143,10 @@ def _host_config(order: ContainerOrder) -> JsonObject:
     }
 
 
-def _tmpfs(size_bytes: int, entries: int) -> str:
-    return f"rw,noexec,nosuid,nodev,size={size_bytes},nr_inodes={entries},mode=1777"
+def _tmpfs(size_bytes: int, entries: int | None) -> str:
+    # Without a count the memory of the container, which files cost even when they are empty, is the bound.
+    count = "" if entries is None else f",nr_inodes={entries}"
+    return f"rw,noexec,nosuid,nodev,size={size_bytes},mode=1777{count}"
 
 
 def _ulimit(name: str, value: int) -> JsonValue:

@@ -86,7 +86,9 @@ class DisposableContainers:
     ) -> ContainerReport:
         ordered = self._clock.monotonic()
         image_id = await self._image_id(api, order.image)
-        config = container_config(order, image_id=image_id, labels=self._labels(order))
+        config = container_config(
+            order, image_id=image_id, labels=self._labels(order), counts_files=await api.counts_files()
+        )
         container_id = await api.create(config, name=f"browser-shell-{order.run_id}")
         created = self._clock.monotonic()
         removed = False

@@ -1,8 +1,8 @@
 """Takes over what a run left under /output, as a stream of records, and believes none of it.
 
 The stream: a line that names the format, then records of kind (1 byte), length of the path (2), size (8), the path and,
-for a file, its content. `D` is a directory, `F` a file, `E` the end with the path `full` when /output had no room left;
-every other kind is something that was not sent, by reason. deploy/jobs/job_init writes it, in a container whose
+for a file, its content. `D` is a directory, `F` a file, `E` the end, where words stand for the path: `full` when /output
+had no room left, `out-of-memory` when the kernel killed for memory. Every other kind is something that was not sent. deploy/jobs/job_init writes it, in a container whose
 program may be hostile: so every path, count and size is judged here again.
 """
 
@@ -46,6 +46,7 @@ class HandoverReader:
         self.refused: list[RefusedOutput] = []
         self.refused_count = 0
         self.full = False
+        self.out_of_memory = False
         self._ended = False
         self.broken = False
 
@@ -113,7 +114,9 @@ class HandoverReader:
 
     def _take(self, kind: bytes, path: bytes, size: int) -> None:
         if kind == b"E":
-            self.full = path == b"full"
+            words = path.split(b" ")
+            self.full = b"full" in words
+            self.out_of_memory = b"out-of-memory" in words
             self._ended = True
             return
         self._entries_left -= 1

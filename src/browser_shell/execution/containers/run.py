@@ -103,7 +103,7 @@ class ContainerRun:
         if self._out_of_time:
             return ContainerEnd.TIMED_OUT
         # One process of many may have been killed for memory without the program failing for it.
-        if state.out_of_memory and state.exit_code != 0:
+        if (state.out_of_memory or self.handover.out_of_memory) and state.exit_code != 0:
             return ContainerEnd.OUT_OF_MEMORY
         return ContainerEnd.OUTPUT_FULL if self.handover.full else ContainerEnd.EXITED
 
