@@ -21,7 +21,6 @@ from browser_shell.doctor_command import add_doctor_command
 from browser_shell.evidence_commands import add_evidence_commands
 from browser_shell.greeting import greeting
 from browser_shell.health_command import add_health_command
-from browser_shell.job_app import serve_jobs, serve_jobs_stdio
 from browser_shell.policy_check import run_check
 from browser_shell.settings import Settings, read_settings
 from browser_shell.token_command import add_token_command
@@ -151,10 +150,14 @@ def _serve(arguments: argparse.Namespace) -> int:
     )
     access = access_of(settings)
     _report_unsafe(settings)
+    on_ready = partial(_greet, settings, access.token)
     if arguments.profile == "write":
-        anyio.run(partial(serve_jobs, settings, access=access, on_ready=partial(_greet, settings, access.token)))
+        # Here and not above: a server of the browser's does without the 10 MB of an engine's client.
+        from browser_shell.job_app import serve_jobs
+
+        anyio.run(partial(serve_jobs, settings, access=access, on_ready=on_ready))
     else:
-        anyio.run(partial(serve, settings, access=access, on_ready=partial(_greet, settings, access.token)))
+        anyio.run(partial(serve, settings, access=access, on_ready=on_ready))
     return 0
 
 
@@ -162,7 +165,12 @@ def _stdio(arguments: argparse.Namespace) -> int:
     _log_to_stderr()
     settings = _settings(arguments)
     _report_unsafe(settings)
-    anyio.run(serve_jobs_stdio if arguments.profile == "write" else serve_stdio, settings)
+    if arguments.profile == "write":
+        from browser_shell.job_app import serve_jobs_stdio
+
+        anyio.run(serve_jobs_stdio, settings)
+    else:
+        anyio.run(serve_stdio, settings)
     return 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import logging
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -185,3 +187,8 @@ def test_the_greeting_of_a_server_with_a_key_has_a_place_for_a_token() -> None:
     assert "http://127.0.0.1:8080/mcp" in text
     assert '"Authorization": "Bearer <token>"' in text
     assert "throw-away" not in text
+
+
+def test_the_browsers_server_does_not_load_what_only_jobs_need() -> None:
+    code = "import sys, browser_shell.cli; sys.exit('aiodocker' in sys.modules or 'aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
