@@ -12,17 +12,20 @@ import pytest
 from support.job_server import JobServer, job_server, verify
 
 
-@pytest.fixture(scope="module", params=["docker", "podman"])
-def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def left_by(engine: str, copy: Path) -> Path:
     """The state of a server that ran two jobs and was stopped."""
-    copy = tmp_path_factory.mktemp("left") / "jobs"
-    with job_server(request.param) as running:
+    with job_server(engine) as running:
         running.run("run_pytest", project="pytest_sample", keyword="one or even")
         running.run("run_playwright", language="python", project="playwright_python", keyword="sells")
         assert verify(running.jobs).returncode == 0, "also while the server runs"
         running.server.stop()
         shutil.copytree(running.jobs, copy)
     return copy
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return left_by("docker", tmp_path_factory.mktemp("left") / "jobs")
 
 
 @pytest.fixture
@@ -44,6 +47,13 @@ def test_what_was_left_is_sound(state: Path) -> None:
     found = json.loads(one.stdout)
     assert (found["sound"], len(found["runs"]), found["runs"][0]["complete"]) == (True, 1, True)
     assert verify(state, str(a_run(state))).returncode == 0
+
+
+def test_what_podman_left_is_sound_until_it_is_changed(tmp_path: Path) -> None:
+    state = left_by("podman", tmp_path / "jobs")
+    assert verify(state).returncode == 0
+    flip_a_byte_of_a_file(state)
+    assert verify(state).returncode == 1
 
 
 def change(path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import io
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from browser_shell.cli import run
 from support.server import Server, running_server
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests" / "data" / "projects"
 ENGINES = ("docker", "podman")
 _BUILD_SECONDS = 900
+_ROW = "{{.ID}} {{.Labels}}"
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 
 
@@ -125,9 +128,11 @@ class JobServer:
     def containers(self) -> list[str]:
         """Ids of the containers that have a run of this server's as their label."""
         known = {path.name for path in self.artifacts.iterdir()} if self.artifacts.exists() else set()
-        listed = ask_engine(self.engine, "ps", "-a", "--no-trunc", "--format", '{{.ID}} {{.Label "browser-shell.run"}}')
-        pairs = [line.split(" ", 1) for line in listed.splitlines() if " " in line]
-        return [container for container, run_id in pairs if run_id.strip() in known]
+        listed = ask_engine(
+            self.engine, "ps", "-a", "--no-trunc", "--filter", "label=browser-shell.run", "--format", _ROW
+        )
+        rows = [line.split(" ", 1) for line in listed.splitlines()]
+        return [container for container, labels in rows if any(run_id in labels for run_id in known)]
 
 
 def call_message(tool: str, **arguments: Any) -> dict[str, Any]:
@@ -159,19 +164,21 @@ def job_server(
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def verify(jobs: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """`browser-shell evidence verify` on a state directory or a copy of it."""
-    program = str(Path(sys.executable).with_name("browser-shell"))
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """How `browser-shell evidence verify` ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+
+
+def verify(jobs: Path, *options: str) -> Verified:
+    """On a state directory or a copy of it."""
     places = ["--artifacts", str(jobs / "artifacts"), "--audit", str(jobs / "audit.jsonl")]
-    return subprocess.run(
-        [program, "evidence", "verify", *places, *options],
-        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = run(["evidence", "verify", *places, *options])
+    return Verified(code, printed.getvalue())
 
 
 def until(holds: Any, *, seconds: float = 30) -> None:
