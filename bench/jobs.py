@@ -96,7 +96,7 @@ def _run(port: int, artifacts: Path, tool: str, options: dict[str, Any]) -> dict
         begun,
         answered,
     ]
-    parts = {name: after - before for name, before, after in zip(PARTS, moments, moments[1:], strict=True)}
+    parts = {name: after - before for name, before, after in zip(PARTS, moments[:-1], moments[1:], strict=True)}
     return {"call to first test line": begun - called, "whole call": answered - called, **parts}
 
 
