@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -121,11 +122,17 @@ def change_the_audit_record_of_the_evidence(state: Path) -> None:
 
 
 def forge_file_and_evidence_together(state: Path) -> None:
+    """So that they agree with each other, and only the audit log does not."""
     change(picture(state))
     path = a_run(state) / "evidence.json"
     document = json.loads(path.read_bytes())
-    document["files"] = [file for file in document["files"] if not file["path"].endswith(".png")]
+    forged = next(file for file in document["files"] if file["path"].endswith(".png"))
+    forged["sha256"] = hashlib.sha256(picture(state).read_bytes()).hexdigest()
     path.write_bytes(json.dumps(document).encode())
+
+
+def change_the_outcome(state: Path) -> None:
+    edit(state, "outcome", {"end": "exited", "exit_code": 0})
 
 
 def remove_the_evidence(state: Path) -> None:
@@ -174,7 +181,7 @@ def cut_the_log(state: Path) -> None:
     [
         flip_a_byte_of_a_file, remove_a_file, add_a_file, add_a_link, add_a_file_beside, lengthen_a_file,
         replace_a_file_by_a_link_to_its_copy, change_the_log_of_the_job, change_the_policy_digest,
-        change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, remove_the_evidence,
+        change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, change_the_outcome, remove_the_evidence,
         pretend_that_the_run_goes_on, remove_the_run, swap_two_runs, change_a_record,
         change_the_policy_digest_of_a_record, cut_the_log,
     ],
