@@ -19,7 +19,7 @@ def assert_gone(box: JobBox, finished: Finished) -> None:
     assert processes_mentioning(finished.report.container_id) == []
 
 
-@pytest.mark.parametrize("code", [0, 1, 5, 124, 137, 143, 255])
+@pytest.mark.parametrize("code", [0, 124, 137])
 def test_an_exit_code_is_no_more_than_a_number(box: JobBox, code: int) -> None:
     finished = box.run("sh", "-c", f"exit {code}")
     assert (finished.report.end, finished.report.exit_code) == (ContainerEnd.EXITED, code)
@@ -134,7 +134,7 @@ def test_a_caller_who_gives_up_ends_the_run_at_once(box: JobBox) -> None:
 
 
 @pytest.mark.promise("jobs:cancel")
-@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("seconds", [0.01, 0.05, 0.15, 0.4, 1.2])
 def test_giving_up_at_any_moment_leaves_no_container(box: JobBox, seconds: float) -> None:
     order = box.order(["python", "/work/program.py"], files={"program.py": FOREVER})
 

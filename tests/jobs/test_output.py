@@ -129,9 +129,10 @@ def test_more_files_than_the_limit_are_not_taken_over(box: JobBox) -> None:
     )
     assert finished.report.exit_code == 0
     assert len(finished.files) <= SMALL.output_entries
-    assert finished.report.end is ContainerEnd.OUTPUT_FULL or RefusalReason.TOO_MANY in {
-        each.reason for each in finished.report.refused
-    }
+    if box.name == "docker":
+        assert finished.report.end is ContainerEnd.OUTPUT_FULL, "the kernel counts"
+    else:
+        assert [each.reason for each in finished.report.refused] == [RefusalReason.TOO_MANY]
 
 
 @pytest.mark.promise("jobs:output")

@@ -29,7 +29,8 @@ _SCRATCH_ENTRIES = 50_000
 _MAX_TIMEOUT_SECONDS = 3600
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PINNED_IMAGE = re.compile(r"(?:[^\s@]+@)?sha256:[0-9a-f]{64}")
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+# The loader's own variables would change the init, which is not the program.
+_VARIABLE = re.compile(r"(?!LD_)[A-Z_][A-Z0-9_]*")
 
 
 def check_order(order: ContainerOrder) -> None:
@@ -38,7 +39,11 @@ def check_order(order: ContainerOrder) -> None:
     _require(_PINNED_IMAGE.fullmatch(order.image), "image", "a digest or a local id, never a tag")
     _require(order.argv and not any("\0" in word for word in order.argv), "argv", "at least one word, no NUL")
     for name, value in order.environment.items():
-        _require(_VARIABLE.fullmatch(name) and "\0" not in value, "environment", "capitals, digits and _; no NUL")
+        _require(
+            _VARIABLE.fullmatch(name) and "\0" not in value,
+            "environment",
+            "capitals, digits and _, nothing of the loader's; no NUL",
+        )
     _require(order.workspace.is_absolute() and order.output.is_absolute(), "workspace and output", "absolute paths")
     _check_limits(order.limits)
 
@@ -55,7 +60,7 @@ def _check_limits(limits: ContainerLimits) -> None:
     _require(
         limits.memory_bytes >= in_memory + _MEMORY_FOR_PROGRAMS_BYTES,
         "limits.memory_bytes",
-        f"scratch_bytes and output_bytes are held in memory, and {192} MiB more are needed",
+        "scratch_bytes and output_bytes are held in memory, and 192 MiB more are needed",
     )
 
 

@@ -1,9 +1,10 @@
 """Takes over what a run left under /output, as a stream of records, and believes none of it.
 
 The stream: a line that names the format, then records of kind (1 byte), length of the path (2), size (8), the path and,
-for a file, its content. `D` is a directory, `F` a file, `E` the end, where words stand for the path: `full` when /output
-had no room left, `out-of-memory` when the kernel killed for memory. Every other kind is something that was not sent. deploy/jobs/job_init writes it, in a container whose
-program may be hostile: so every path, count and size is judged here again.
+for a file, its content. `D` is a directory, `F` a file, `E` the end, with words for a path: `full` when /output
+had no room left, `out-of-memory` when the kernel killed for memory. Every other kind is something that was not sent, by
+reason. deploy/jobs/job_init writes it, in a container whose program may be hostile: so every path, count and size is
+judged here again.
 """
 
 from __future__ import annotations
