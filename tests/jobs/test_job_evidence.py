@@ -181,7 +181,8 @@ def cut_the_log(state: Path) -> None:
     [
         flip_a_byte_of_a_file, remove_a_file, add_a_file, add_a_link, add_a_file_beside, lengthen_a_file,
         replace_a_file_by_a_link_to_its_copy, change_the_log_of_the_job, change_the_policy_digest,
-        change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, change_the_outcome, remove_the_evidence,
+        change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, change_the_outcome,
+        remove_the_evidence,
         pretend_that_the_run_goes_on, remove_the_run, swap_two_runs, change_a_record,
         change_the_policy_digest_of_a_record, cut_the_log,
     ],
