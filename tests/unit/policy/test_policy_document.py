@@ -62,7 +62,10 @@ def test_braces_in_a_yaml_file_are_yaml() -> None:
     [
         ({"opne": {}}, "opne is an unknown key", "open, commands, output, sessions"),
         ({"open": {"allow_host": []}}, "open.allow_host is an unknown key", "allow_hosts"),
-        ({"limits": {"calls": 1}}, "limits is an unknown key", "sessions"),
+        ({"limits": {"calls": 1}}, "limits.calls is an unknown key", "calls_per_minute, calls_per_day"),
+        ({"limits": {"budget": {"elapsed": 1}}}, "limits.budget.elapsed is an unknown key", "elapsed_seconds"),
+        ({"limits": {"tools": {"run_pytest": {"rate": 1}}}}, "limits.tools.run_pytest.rate is", "calls_per_minute"),
+        ({"limits": {"subjects": {"ann": {"budget": {"x": 1}}}}}, "subjects.ann.budget.x is an", "max_retries"),
         ({"sessions": {"idle": 1}}, "sessions.idle is an unknown key", "idle_seconds"),
     ],
 )
