@@ -25,6 +25,7 @@ from browser_shell.browser.takeover import Takeover
 from browser_shell.browser_parts import build_browser, check_programs
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import Clock, Limits
+from browser_shell.egress.denial_records import DenialRecords
 from browser_shell.execution.driver import AgentBrowserDriver
 from browser_shell.health_probes import health_probes
 from browser_shell.hooks.plugins import installed_hooks
@@ -75,6 +76,7 @@ class _Parts:
     sessions: Sessions
     driver: AgentBrowserDriver
     audit: JsonLinesAudit
+    denial_records: DenialRecords
     pipeline: Pipeline
     takeover: Takeover
     activity: RecentActivity
@@ -183,6 +185,7 @@ async def _browser_running(parts: _Parts) -> AsyncIterator[None]:
         background.start_soon(parts.sessions.expire_idle)
         background.start_soon(parts.driver.keep_spares)
         background.start_soon(parts.audit.tend)
+        background.start_soon(parts.denial_records.tend)
         background.start_soon(_collect_adopted)
         try:
             await parts.supervisor.connection(seconds=_FIRST_START_SECONDS)
@@ -219,6 +222,7 @@ async def _parts(settings: Settings, limits: Limits) -> AsyncIterator[_Parts]:
             sessions=browser.sessions,
             driver=browser.driver,
             audit=audit,
+            denial_records=browser.denial_records,
             pipeline=Pipeline(
                 registry=ToolRegistry([BrowserShellTool(allowed=browser.rules.commands)]),
                 limits=limits,
