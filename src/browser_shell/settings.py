@@ -174,9 +174,9 @@ def _words(env: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 def _redis_address(env: Mapping[str, str], name: str) -> str:
     text = env.get(name, "").strip()
-    if text and not text.startswith(("redis://", "rediss://", "unix:///")):
+    if text and not text.startswith(("redis://", "rediss://", "unix://")):
         # Its value is not shown: it may hold a password.
-        raise ConfigurationInvalid(f"{name}: must begin with redis://, rediss:// or unix:///")
+        raise ConfigurationInvalid(f"{name}: must begin with redis://, rediss:// or unix://")
     return text
 
 
