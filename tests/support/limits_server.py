@@ -45,4 +45,4 @@ async def main(limits: str, redis_url: str = "") -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    anyio.run(main, sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 from redis.asyncio import Redis
 
 from browser_shell.core.errors import CallRefused, ConfigurationInvalid, ErrorCode, LimitsUnavailable
@@ -114,11 +115,14 @@ async def test_a_place_whose_holder_was_killed_falls_free(redis: RedisServer) ->
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client:
         dead, alive = (SharedPlaces(client, prefix="p", place_seconds=1) for _ in range(2))
-        assert await dead.take("k", "dead", limit=1) == 0
-        assert await alive.take("k", "alive", limit=1) > 0
+        assert await dead.take("k", "dead", limit=2) == 0
+        assert await alive.take("k", "first", limit=2) == 0
+        assert await alive.take("k", "second", limit=2) > 0
         with anyio.fail_after(5):
-            while await alive.take("k", "alive", limit=1):  # noqa: ASYNC110  Redis tells nobody
+            while await alive.take("k", "second", limit=2):
+                await alive.renew()
                 await anyio.sleep(0.05)
+        assert await alive.take("k", "third", limit=2) > 0
 
 
 async def test_a_place_that_is_in_use_is_kept_for_as_long_as_it_takes(
@@ -172,6 +176,45 @@ async def test_a_redis_that_hangs_refuses_within_a_bounded_time(redis: RedisServ
             await held.settle(OK)
             assert time.monotonic() - began < 5
         assert await outcome(other) == ""
+
+
+@asynccontextmanager
+async def slowed_down(redis: RedisServer, seconds: float) -> AsyncIterator[str]:
+    """The real Redis, far away: each of its answers takes a while, and none takes too long by itself."""
+
+    async def relay(client: SocketStream) -> None:
+        server = await anyio.connect_tcp("127.0.0.1", redis.port)
+        async with client, server, anyio.create_task_group() as tasks:
+            tasks.start_soon(pump, client, server, 0.0)
+            await pump(server, client, seconds)
+            tasks.cancel_scope.cancel()
+
+    async def pump(source: SocketStream, target: SocketStream, delay: float) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in source:
+                await anyio.sleep(delay)
+                await target.send(chunk)
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, relay)
+        port = listener.extra(SocketAttribute.local_port)  # noqa: S610  no Django here
+        yield redis.url.replace(str(redis.port), str(port))
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.promise("limits:no-count-no-run")
+async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: RedisServer) -> None:
+    redis.ask("FLUSHALL")
+    async with (
+        slowed_down(redis, 0.6) as url,
+        opened_gate(rules(), redis_url=url, clock=FakeClock(), new_id=ids()) as gate,
+    ):
+        assert await outcome(gate) == "limits.unavailable"
+    async with (
+        slowed_down(redis, 0.0) as url,
+        opened_gate(rules(), redis_url=url, clock=FakeClock(), new_id=ids()) as gate,
+    ):
+        assert await outcome(gate) == ""
 
 
 async def test_a_wrong_password_refuses_and_is_not_shown(
