@@ -18,6 +18,11 @@ Elapsed: TypeAlias = Annotated[int, Field(ge=1, le=86_400)]
 BudgetWindow: TypeAlias = Annotated[int, Field(ge=1, le=86_400)]
 
 
+_JOBS_AT_ONCE = 2
+"""A run takes a processor and a gigabyte, so few at one time are the default, whatever browser calls have."""
+_JOB_TOOLS = frozenset({"run_playwright", "run_pytest"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GovernanceBudget:
     """What one task may use up: repetitions of a call that fails, and time of execution."""
@@ -91,7 +96,7 @@ class LimitsSection(_Section):
     calls_per_day: CallsPerDay = 20_000
     """Quota: calls in any 24 hours."""
     concurrent_calls: ConcurrentCalls = 8
-    """Calls at one time."""
+    """Calls at one time; of `run_playwright` and `run_pytest` at most 2, unless they or the subject are named below."""
     budget: BudgetSection = BudgetSection()
     """What one task may use up."""
     tools: dict[GovernedTool, LimitsOverride] = Field(default_factory=dict)
@@ -104,7 +109,7 @@ class LimitsSection(_Section):
         limits = CallLimits(
             calls_per_minute=self.calls_per_minute,
             calls_per_day=self.calls_per_day,
-            concurrent_calls=self.concurrent_calls,
+            concurrent_calls=min(self.concurrent_calls, _JOBS_AT_ONCE) if tool in _JOB_TOOLS else self.concurrent_calls,
             budget=GovernanceBudget(
                 max_retries=self.budget.max_retries,
                 elapsed_seconds=self.budget.elapsed_seconds,
