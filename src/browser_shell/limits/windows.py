@@ -1,4 +1,4 @@
-"""Rate and quota: how many calls fit into any minute, and into any day."""
+"""Rate and quota: how many calls fit into a sliding minute, and into a sliding day."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from browser_shell.policy.limits import CallLimits
 
 
 class CallWindows:
-    """Counts calls of one subject and tool. A call that finds no room is not counted."""
+    """Counts calls of one subject and tool. A window that has no room for a call does not count it."""
 
     def __init__(self, storage: Storage) -> None:
         self._limiter = SlidingWindowCounterRateLimiter(storage)
