@@ -103,6 +103,18 @@ async def test_numbers_that_could_not_be_written_are_written_later_and_at_the_en
     assert told(audit) == 300
 
 
+async def test_refusals_that_come_while_a_number_is_written_are_in_the_next() -> None:
+    audit = RecordingAudit()
+    records = DenialRecords(audit=audit, clock=FakeClock())
+    for number in range(BURST_RECORDS + 5):
+        await records.record(denial(number))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(records.summarise)
+        tasks.start_soon(records.record, denial())
+    await records.summarise()
+    assert [record.suppressed_records for record in audit.records[BURST_RECORDS:]] == [5, 1]
+
+
 async def test_sessions_that_were_quiet_are_forgotten() -> None:
     clock = FakeClock()
     records = DenialRecords(audit=RecordingAudit(), clock=clock)

@@ -21,10 +21,13 @@ from browser_shell.core.errors import (
     SandboxViolation,
     foremost,
 )
+from browser_shell.core.json_values import JsonValue
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.gate import GateLease, LimitsGate
+from browser_shell.limits.opening import opened_gate
+from browser_shell.limits.places import LocalPlaces
 from browser_shell.testing.fakes import FakeClock, a_call
-from support.gates import a_local_gate
+from support.gates import a_local_gate, ids, rules
 
 OK = CommandResult(exit_code=0)
 FAILED = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED)
@@ -315,6 +318,26 @@ def test_precedence_is_that_of_the_specification() -> None:
         told.append(foremost(*errors))
         errors.remove(told[-1])
     assert [error.code.name for error in told] == [*(code.name for code in PRECEDENCE), "RATE_LIMITED"]
+
+
+@pytest.mark.parametrize("arguments", [None, [], "text", {"argv": None}])
+async def test_arguments_that_make_no_sense_are_counted_like_others(arguments: JsonValue) -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    call = ToolCall(call_id="c", principal=Principal(subject="u"), tool="browser-shell", arguments=arguments)
+    assert [await passes(gate, call, FAILED) for _ in range(2)] == [True, False]
+
+
+async def test_without_a_redis_the_server_counts_for_itself() -> None:
+    async with opened_gate(rules(calls_per_minute=1), redis_url="", clock=FakeClock(), new_id=ids()) as gate:
+        assert [await passes(gate, a_call()) for _ in range(2)] == [True, False]
+
+
+async def test_a_place_that_nobody_took_can_be_given_back() -> None:
+    places = LocalPlaces()
+    await places.give_back("k", "never taken")
+    assert await places.take("k", "a", limit=1) == 0
+    await places.give_back("k", "b")
+    assert await places.take("k", "c", limit=1) > 0
 
 
 async def test_a_used_up_budget_is_told_before_a_used_up_rate() -> None:

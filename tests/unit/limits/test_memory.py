@@ -67,4 +67,4 @@ async def test_clear_and_reset_and_check() -> None:
     await storage.clear_sliding_window("w", 10)
     assert await storage.acquire_sliding_window_entry("w", 1, 10)
     assert await storage.reset() == 2
-    assert (len(storage), await storage.check()) == (0, True)
+    assert (len(storage), await storage.check(), storage.base_exceptions) == (0, True, ValueError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import anyio
 import pytest
@@ -178,27 +179,37 @@ async def test_a_redis_that_hangs_refuses_within_a_bounded_time(redis: RedisServ
         assert await outcome(other) == ""
 
 
+@dataclass
+class Distance:
+    """How far away a Redis is: each of its answers takes a while, and none takes too long by itself."""
+
+    url: str
+    seconds: float
+
+
 @asynccontextmanager
-async def slowed_down(redis: RedisServer, seconds: float) -> AsyncIterator[str]:
-    """The real Redis, far away: each of its answers takes a while, and none takes too long by itself."""
+async def far_away(redis: RedisServer, seconds: float = 0.0) -> AsyncIterator[Distance]:
+    """The real Redis behind a relay that takes its time."""
+    distance = Distance("", seconds)
 
     async def relay(client: SocketStream) -> None:
         server = await anyio.connect_tcp("127.0.0.1", redis.port)
         async with client, server, anyio.create_task_group() as tasks:
-            tasks.start_soon(pump, client, server, 0.0)
-            await pump(server, client, seconds)
+            tasks.start_soon(pump, client, server, Distance("", 0))
+            await pump(server, client, distance)
             tasks.cancel_scope.cancel()
 
-    async def pump(source: SocketStream, target: SocketStream, delay: float) -> None:
+    async def pump(source: SocketStream, target: SocketStream, delay: Distance) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for chunk in source:
-                await anyio.sleep(delay)
+                await anyio.sleep(delay.seconds)
                 await target.send(chunk)
 
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, relay)
         port = listener.extra(SocketAttribute.local_port)  # noqa: S610  no Django here
-        yield redis.url.replace(str(redis.port), str(port))
+        distance.url = redis.url.replace(str(redis.port), str(port))
+        yield distance
         tasks.cancel_scope.cancel()
 
 
@@ -206,15 +217,50 @@ async def slowed_down(redis: RedisServer, seconds: float) -> AsyncIterator[str]:
 async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with (
-        slowed_down(redis, 0.6) as url,
-        opened_gate(rules(), redis_url=url, clock=FakeClock(), new_id=ids()) as gate,
+        far_away(redis, 0.6) as distance,
+        opened_gate(rules(), redis_url=distance.url, clock=FakeClock(), new_id=ids()) as gate,
     ):
         assert await outcome(gate) == "limits.unavailable"
-    async with (
-        slowed_down(redis, 0.0) as url,
-        opened_gate(rules(), redis_url=url, clock=FakeClock(), new_id=ids()) as gate,
-    ):
+        distance.seconds = 0
         assert await outcome(gate) == ""
+        lease = await gate.admit(a_call("click"))
+        async with lease.running():
+            assert isinstance(gate.clock, FakeClock)
+            gate.clock.advance(1)
+        distance.seconds = 0.95
+        began = time.monotonic()
+        await lease.settle(FAILED)
+        assert time.monotonic() - began < 5
+
+
+async def test_a_place_given_back_while_it_is_renewed_stays_free(redis: RedisServer) -> None:
+    redis.ask("FLUSHALL")
+    async with far_away(redis) as distance, Redis.from_url(distance.url) as client:
+        places = SharedPlaces(client, prefix="p")
+        await places.take("k", "first", limit=2)
+        await places.take("k", "second", limit=2)
+        distance.seconds = 0.2
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(places.renew)
+            await anyio.sleep(0.1)
+            tasks.start_soon(places.give_back, "k", "first")
+            tasks.start_soon(places.give_back, "k", "second")
+        assert redis.ask("ZCARD", "p:places:k") == 0
+
+
+async def test_places_are_renewed_again_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_places, "RENEW_SECONDS", 0.1)
+    async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
+        places = SharedPlaces(client, prefix="p")
+        await places.take("k", "held", limit=1)
+        tasks.start_soon(places.keep)
+        redis.stop()
+        await anyio.sleep(0.5)
+        redis.start()
+        with anyio.fail_after(5):
+            while redis.ask("ZSCORE", "p:places:k", "held") is None:  # noqa: ASYNC110  Redis tells nobody
+                await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_wrong_password_refuses_and_is_not_shown(
