@@ -12,7 +12,7 @@ import structlog
 
 from browser_shell.app import SystemClock, cancel_on_signal, front_settings_of, new_call_id, open_audit
 from browser_shell.core.plans import ContainerJob
-from browser_shell.core.ports import Tool
+from browser_shell.core.ports import Limits, Tool
 from browser_shell.egress.resolver import SystemResolver
 from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.plugins import installed_job_hooks
@@ -24,6 +24,7 @@ from browser_shell.http.listener import listen_on, serve_listener
 from browser_shell.http.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.http.stdio import run_stdio
 from browser_shell.job_parts import JobParts, build_jobs, open_workspace, stop_being_root
+from browser_shell.limits.opening import opened_gate
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.job_rules import JobPolicy
@@ -107,7 +108,13 @@ async def _run(settings: Settings, front: Callable[[_Running], Awaitable[None]])
     settings.runtime_directory.mkdir(mode=0o711, parents=True, exist_ok=True)
     async with anyio.create_task_group() as foreground:
         foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
-        async with _running(settings) as running, anyio.create_task_group() as background:
+        async with (
+            opened_gate(
+                settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
+            ) as limits,
+            _running(settings, limits) as running,
+            anyio.create_task_group() as background,
+        ):
             background.start_soon(running.jobs.upkeep.keep_up)
             await front(running)
             background.cancel_scope.cancel()
@@ -115,7 +122,7 @@ async def _run(settings: Settings, front: Callable[[_Running], Awaitable[None]])
 
 
 @asynccontextmanager
-async def _running(settings: Settings) -> AsyncIterator[_Running]:
+async def _running(settings: Settings, limits: Limits) -> AsyncIterator[_Running]:
     clock = SystemClock()
     with ExitStack() as held:
         audit = held.enter_context(open_audit(settings, JOBS_DIRECTORY, clock))
@@ -125,6 +132,7 @@ async def _running(settings: Settings) -> AsyncIterator[_Running]:
         policy = JobPolicy(settings.policy)
         pipeline: Pipeline[ContainerJob] = Pipeline(
             registry=ToolRegistry(job_tools(settings.policy, policy.tools)),
+            limits=limits,
             hooks=job_chain(
                 max_output_characters=settings.policy.output.max_characters,
                 redact=settings.policy.output.redact,

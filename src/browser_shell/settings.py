@@ -6,7 +6,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.core.errors import ConfigurationInvalid
@@ -82,6 +82,8 @@ class Settings:
     state_directory: Path
     runtime_directory: Path
     jobs: JobSettings
+    limits_redis: str = field(default="", repr=False)
+    """Where several servers count together; '' for this process alone. It may hold a password, so nothing shows it."""
     unsafe_attach_port: int | None = None
     unsafe_no_jail: bool = False
 
@@ -109,6 +111,7 @@ def read_settings(
         state_directory=_state(env),
         runtime_directory=_path(env, "BROWSER_SHELL_RUNTIME_DIR") or _default_runtime(),
         jobs=_read_jobs(env),
+        limits_redis=_redis_address(env, "BROWSER_SHELL_LIMITS_REDIS"),
     )
 
 
@@ -202,6 +205,14 @@ def _choice(env: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
 
 def _words(env: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in env.get(name, "").split(",") if word.strip())
+
+
+def _redis_address(env: Mapping[str, str], name: str) -> str:
+    text = env.get(name, "").strip()
+    if text and not text.startswith(("redis://", "rediss://", "unix://")):
+        # Its value is not shown: it may hold a password.
+        raise ConfigurationInvalid(f"{name}: must begin with redis://, rediss:// or unix://")
+    return text
 
 
 def _path(env: Mapping[str, str], name: str) -> Path | None:

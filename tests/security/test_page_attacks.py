@@ -107,9 +107,12 @@ def listed_box() -> Iterator[Box]:
         yield _boxed(held, "example.com", policies["allowlist_http"]["open"])
 
 
-@pytest.fixture(scope="module")
-def browser(box: Box) -> Session:
-    return box.server.session("pages")
+@pytest.fixture
+def browser(box: Box) -> Iterator[Session]:
+    """Of each test its own: the log lists only so many refusals of one session."""
+    session = box.server.session(f"pages{next(_NUMBERS)}")
+    yield session
+    session.run("close")
 
 
 def visit(box: Box, session: Session, mechanism: Mechanism, targets: list[str]) -> Outcome:

@@ -26,6 +26,7 @@ from browser_shell.testing.fakes import (
     FakeDescription,
     FakePerson,
     FakeResolver,
+    NoLimits,
     RecordingActivity,
     RecordingAudit,
     a_call,
@@ -70,6 +71,7 @@ def job_pipeline(bench: JobBench, *hooks: Rewriting) -> Pipeline[ContainerJob]:
     policy = JobPolicy(bench.document)
     return Pipeline(
         registry=ToolRegistry(job_tools(bench.document, policy.tools)),
+        limits=NoLimits(),
         hooks=HookChain.of(hooks),
         policy=policy,
         resolver=FakeResolver(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -27,9 +28,11 @@ from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.core.ports import (
     ActivityFeed,
     AuditLog,
+    Clock,
     Hook,
     HumanControl,
     IpAddress,
+    Limits,
     Policy,
     Registry,
     Resolver,
@@ -141,6 +144,31 @@ class FakeRegistry:
 
     def all(self) -> Sequence[Tool]:
         return self.tools
+
+
+class UnlimitedLease:
+    """Costs nothing, and notes that it was settled."""
+
+    def __init__(self) -> None:
+        self.settled: list[CommandResult | None] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        yield
+
+    async def settle(self, result: CommandResult | None) -> None:
+        self.settled.append(result)
+
+
+@dataclass
+class NoLimits:
+    """Admits everybody."""
+
+    leases: list[UnlimitedLease] = field(default_factory=list)
+
+    async def admit(self, call: ToolCall) -> UnlimitedLease:
+        self.leases.append(UnlimitedLease())
+        return self.leases[-1]
 
 
 @dataclass
@@ -344,6 +372,7 @@ def a_call(*argv: str, tool: str = "browser-shell", session_id: JsonValue = "s1"
 def a_pipeline(
     *,
     registry: Registry | None = None,
+    limits: Limits | None = None,
     hooks: Iterable[Hook] = (),
     policy: Policy | None = None,
     resolver: Resolver | None = None,
@@ -351,9 +380,11 @@ def a_pipeline(
     sandbox: Sandbox | None = None,
     human: HumanControl | None = None,
     activity: ActivityFeed | None = None,
+    clock: Clock | None = None,
 ) -> Pipeline:
     return Pipeline(
         registry=registry or FakeRegistry(),
+        limits=limits or NoLimits(),
         hooks=HookChain.of(hooks),
         policy=policy or FakePolicy(),
         resolver=resolver or FakeResolver(),
@@ -361,7 +392,7 @@ def a_pipeline(
         runner=ExecutionRunner(browser=sandbox or RecordingSandbox()),
         human=human or FakePerson(),
         activity=activity or RecordingActivity(),
-        clock=FakeClock(),
+        clock=clock or FakeClock(),
     )
 
 
