@@ -201,3 +201,11 @@ def test_an_address_of_redis_is_checked_and_never_shown(address: str) -> None:
     assert "BROWSER_SHELL_LIMITS_REDIS" in str(wrong.value)
     assert "s3cret" not in str(wrong.value)
     assert "s3cret" not in repr(settings(BROWSER_SHELL_LIMITS_REDIS="rediss://:s3cret@h:1/0"))
+
+
+def test_switches_of_the_browser_mean_nothing_to_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--profile", "write", "--unsafe-no-jail"]) == 2
+    assert run(["serve", "--workspace", "."]) == 2
+    said = capsys.readouterr().err
+    assert "--unsafe-no-jail" in said
+    assert "--workspace" in said

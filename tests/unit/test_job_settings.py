@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from browser_shell.cli import run
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.job_parts import engine_socket, open_workspace
 from browser_shell.policy.document import policy_from
@@ -75,11 +74,3 @@ def test_a_workspace_lies_in_a_root_of_the_policy(tmp_path: Path) -> None:
         else:
             with pytest.raises(ConfigurationInvalid, match="workspace_roots"):
                 open_workspace(replace(given, policy=document))
-
-
-def test_switches_of_the_browser_mean_nothing_to_jobs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["serve", "--profile", "write", "--unsafe-no-jail"]) == 2
-    assert run(["serve", "--workspace", "."]) == 2
-    said = capsys.readouterr().err
-    assert "--unsafe-no-jail" in said
-    assert "--workspace" in said
