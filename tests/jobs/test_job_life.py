@@ -138,3 +138,23 @@ async def test_the_write_profile_works_over_standard_input_and_output(jobs: JobS
         assert [tool.name for tool in (await client.list_tools()).tools] == ["run_playwright", "run_pytest"]
         result = await client.call_tool("run_pytest", {"project": "pytest_sample", "keyword": "even"})
     assert result.structured_content["passed"] is True
+
+
+def test_limits_hold_for_jobs_and_a_budget_that_ends_kills() -> None:
+    tools = {"run_pytest": {"budget": {"elapsed_seconds": 5}}, "run_playwright": {"calls_per_minute": 1}}
+    with job_server("docker", policy={"limits": {"tools": tools}}) as running:
+        error = running.call("run_pytest", **FOR_EVER)["error"]
+        assert (error["code"], error["data"]["rule"]) == (-32005, "limits.budget.elapsed")
+        assert error["data"]["retry_after"] > 0
+        assert running.containers() == []
+        run_id = newest_run(running)
+        assert running.evidence(run_id)["outcome"]["end"] == "cancelled"
+        assert running.call("run_pytest", project="pytest_sample")["error"]["code"] == -32005
+        assert running.call("run_playwright", language="cobol")["error"]["code"] == -32602
+        limited = running.call("run_playwright", language="node")["error"]
+        assert (limited["code"], limited["data"]["code"], limited["data"]["rule"]) == (
+            1011,
+            "RATE_LIMITED",
+            "limits.rate",
+        )
+        assert verify(running.jobs).returncode == 0

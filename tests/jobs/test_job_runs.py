@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,14 @@ def test_the_write_profile_has_two_tools_and_no_browser(docker: JobServer) -> No
 @pytest.mark.parametrize("path", ["/vnc", "/vnc/", "/websockify", "/vnc/index.html", "/", "/health"])
 def test_there_is_nothing_to_watch(docker: JobServer, path: str) -> None:
     assert status_of(docker, "GET", path) == 403
+
+
+def test_a_running_server_says_that_it_is_well(docker: JobServer) -> None:
+    asked = subprocess.run(
+        [docker.server.argv[0], "health", "--ready", "--profile", "write"],
+        env=docker.server.env, stdout=subprocess.PIPE, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (asked.returncode, "engine     ok" in asked.stdout) == (0, True), asked.stdout
 
 
 def test_without_a_token_there_are_no_jobs(docker: JobServer) -> None:
