@@ -181,7 +181,9 @@ def _report_unsafe(settings: Settings) -> None:
     if settings.unsafe_no_jail:
         lines.append("--unsafe-no-jail: Chromium is on this machine's network; only its proxy settings hold it back")
     if settings.access.unsafe_no_auth:
-        lines.append(f"--unsafe-no-auth: everyone who reaches {settings.host} may drive and watch the browser")
+        lines.append(
+            f"--unsafe-no-auth: everyone who reaches {settings.host} may use this server's tools, and watch its browser"
+        )
     for line in lines:
         print(f"UNSAFE: {line}", file=sys.stderr)
 

@@ -15,7 +15,14 @@ import structlog
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
-from browser_shell.core.errors import AuditUnavailable, BrowserShellError, ErrorCode, RateLimited, SandboxUnavailable
+from browser_shell.core.errors import (
+    AuditUnavailable,
+    BrowserShellError,
+    EngineUnavailable,
+    ErrorCode,
+    RateLimited,
+    SandboxUnavailable,
+)
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReceiptLog, TellProgress
@@ -129,7 +136,7 @@ class ContainerSandbox:
         try:
             directory: Path = await anyio.to_thread.run_sync(self.store.begin, facts)
         except OSError as cause:
-            raise SandboxUnavailable(f"the run's directory cannot be made: {cause.strerror}") from cause
+            raise EngineUnavailable(f"the run's directory cannot be made: {cause.strerror}") from cause
         words = job_words(plan)
         order = ContainerOrder(
             run_id=run_id,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import anyio.to_thread
 import structlog
 
-from browser_shell.core.errors import AuditUnavailable, SandboxUnavailable
+from browser_shell.core.errors import AuditUnavailable, EngineUnavailable
 from browser_shell.core.ports import AuditLog
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.execution.evidence import (
@@ -45,11 +45,11 @@ class RunCloser:
     audit: AuditLog
 
     async def close(self, facts: RunFacts, end: RunEnd) -> ClosedRun:
-        """Raises: SandboxUnavailable when the evidence cannot be written."""
+        """Raises: EngineUnavailable when the evidence cannot be written."""
         try:
             closed = await anyio.to_thread.run_sync(self._write, facts, end)
         except OSError as cause:
-            raise SandboxUnavailable(
+            raise EngineUnavailable(
                 f"the evidence of run {facts.run_id} cannot be written: {cause.strerror}"
             ) from cause
         try:

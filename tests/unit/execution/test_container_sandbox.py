@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from browser_shell.core.containers import ContainerEnd
-from browser_shell.core.errors import ArgumentsInvalid, AuditUnavailable, ErrorCode, RateLimited, SandboxViolation
+from browser_shell.core.containers import ContainerEnd, ContainerOrder
+from browser_shell.core.errors import (
+    ArgumentsInvalid,
+    AuditUnavailable,
+    EngineUnavailable,
+    ErrorCode,
+    RateLimited,
+    SandboxViolation,
+)
 from browser_shell.core.plans import JobRunner
 from browser_shell.core.ports import tell_nobody
 from browser_shell.core.records import RecordKind
@@ -178,3 +186,25 @@ async def test_the_order_is_ours_whoever_asked(tmp_path: Path) -> None:
     assert order.argv[:2] == ("/usr/bin/env", "--chdir=/work")
     assert (order.workspace, order.limits.timeout_seconds) == (bench.workspace, 7)
     assert order.output.parent == order.log_path.parent == bench.run_directory
+
+
+async def test_a_run_whose_place_cannot_be_made_does_not_start(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    bench.run_directory.mkdir()
+    with pytest.raises(EngineUnavailable):
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert bench.engine.orders == []
+    assert bench.store.active == set()
+
+
+async def test_evidence_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    sandbox = bench.sandbox()
+
+    class Obstructing(ScriptedEngine):
+        async def work(self, order: ContainerOrder) -> None:
+            (bench.run_directory / "evidence.json" / "in the way").mkdir(parents=True)
+
+    bench.engine = Obstructing()
+    with pytest.raises(EngineUnavailable):
+        await replace(sandbox, engine=bench.engine).run(a_job_call(), a_job(), tell_nobody)
