@@ -189,6 +189,13 @@ TRUTHS = {
         "print(open('/proc/self/oom_score_adj').read().strip())",
         "500",
     ),
+    "the kernel grants one core": (
+        "place='/sys/fs/cgroup/cpu'\n"
+        "try: quota, period = open(place+'.max').read().split()\n"
+        "except OSError: quota, period = (open(f'{place}/cpu.cfs_{n}_us').read() for n in ('quota', 'period'))\n"
+        "print(int(quota)/int(period))",
+        "1.0",
+    ),
     "cores are not written": ("import resource as r; print(r.getrlimit(r.RLIMIT_CORE))", "(0, 0)"),
 }
 
