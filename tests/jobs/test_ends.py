@@ -46,6 +46,22 @@ def test_what_was_written_before_the_deadline_still_arrives(box: JobBox) -> None
 
 
 @pytest.mark.promise("jobs:deadline")
+def test_a_program_that_ended_in_time_is_not_late_because_of_its_output(box: JobBox) -> None:
+    script = "head -c 20000000 /dev/zero > /output/large; echo done; exit 3"
+    order = box.order(["sh", "-c", script], limits=ContainerLimits(timeout_seconds=4))
+
+    def be_slow(_: bytes) -> None:
+        time.sleep(4)
+
+    async def run() -> Finished:
+        return await box.finish(order, on_output=be_slow)
+
+    finished = anyio.run(run)
+    assert (finished.report.end, finished.report.exit_code) == (ContainerEnd.EXITED, 3)
+    assert finished.report.output_complete
+
+
+@pytest.mark.promise("jobs:deadline")
 def test_signals_to_the_init_do_not_help_a_program_to_live_longer(box: JobBox) -> None:
     finished = box.python(
         "import os,signal,time\n"

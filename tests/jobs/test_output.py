@@ -163,6 +163,24 @@ def test_the_hand_over_cannot_be_forged(box: JobBox) -> None:
     assert finished.report.output_complete
 
 
+@pytest.mark.promise("jobs:output")
+def test_nobody_changes_the_output_while_it_is_handed_over(box: JobBox) -> None:
+    finished = box.python(
+        "import os,time\n"
+        "with open('/output/large','wb') as f:\n"
+        "  for _ in range(200): f.write(b'x'*1024*1024)\n"
+        "parent=os.getpid()\n"
+        "if os.fork()==0:\n"
+        "  os.setsid()\n"
+        "  while os.getppid()==parent: time.sleep(0.001)\n"
+        "  time.sleep(0.1)\n"
+        "  os.truncate('/output/large',0)\n"
+        "  time.sleep(60)\n"
+    )
+    assert finished.report.output_complete
+    assert (finished.output / "large").read_bytes().strip(b"x") == b""
+
+
 def test_output_that_is_no_text_is_kept_byte_for_byte(box: JobBox) -> None:
     finished = box.python("import os\nos.write(1,bytes(range(256)));os.write(2,b'\\xff'*3);os.write(1,b'x'*300_000)")
     assert finished.log == bytes(range(256)) + b"\xff" * 3 + b"x" * 300_000

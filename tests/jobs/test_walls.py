@@ -64,7 +64,7 @@ FORBIDDEN = {
     "a name is looked up": "import socket; socket.getaddrinfo('example.com',443)",
     "the engine's bridge": "import socket; socket.create_connection(('172.17.0.1',80),3)",
     "a packet socket": "import socket; socket.socket(17,3,0)",
-    "a vsock to the host": "import socket; s=socket.socket(40,1,0); s.connect((2,22))",
+    "a vsock to the host": "import socket; socket.socket(40,1,0)",
     "a netlink socket of the firewall": "import socket; socket.socket(16,3,12)",
     "a raw IPv6 socket": "import socket; socket.socket(10,3,58)",
     "a bluetooth socket": "import socket; socket.socket(31,3,1)",
@@ -184,6 +184,17 @@ TRUTHS = {
         "lines=[l.split() for l in open('/proc/mounts')]\n"
         "print([l[1] for l in lines if l[1] in places and not {'noexec','nosuid','nodev'} <= set(l[3].split(','))])",
         "[]",
+    ),
+    "memory that runs out takes the program before the init": (
+        "print(open('/proc/self/oom_score_adj').read().strip())",
+        "500",
+    ),
+    "the kernel grants one core": (
+        "place='/sys/fs/cgroup/cpu'\n"
+        "try: quota, period = open(place+'.max').read().split()\n"
+        "except OSError: quota, period = (open(f'{place}/cpu.cfs_{n}_us').read() for n in ('quota', 'period'))\n"
+        "print(int(quota)/int(period))",
+        "1.0",
     ),
     "cores are not written": ("import resource as r; print(r.getrlimit(r.RLIMIT_CORE))", "(0, 0)"),
 }

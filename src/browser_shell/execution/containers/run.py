@@ -18,6 +18,7 @@ from browser_shell.execution.containers.handover import HandoverReader
 from browser_shell.execution.containers.log_file import BoundedLog
 
 _HANDOVER_STREAM = 1
+_ENDED_BY_THE_INIT = 124
 _SECONDS_TO_DIE = 10
 _DISCARDED_BYTES_PER_SECOND = 20_000_000
 """Output beyond the limit is read no faster: a flood must not cost the server a core."""
@@ -100,7 +101,8 @@ class ContainerRun:
         )
 
     def _why_it_ended(self, state: ContainerState) -> ContainerEnd:
-        if self._out_of_time:
+        # A program that ended in time may still be handing over when the time is up.
+        if self._out_of_time and (state.exit_code == _ENDED_BY_THE_INIT or not self.handover.complete):
             return ContainerEnd.TIMED_OUT
         # One process of many may have been killed for memory without the program failing for it.
         if (state.out_of_memory or self.handover.out_of_memory) and state.exit_code != 0:
