@@ -177,7 +177,7 @@ def running_site() -> Iterator[Site]:
 async def direct_chromium(
     settings: Settings, account: Account | None, folder: Path
 ) -> AsyncIterator[dict[str, Callable[[str], object]]]:
-    """The same browser and flags without a jail and without a proxy. Yields what opens a URL: by hand, by the driver."""
+    """The same browser and flags without a jail and without a proxy. Yields what opens a URL, by hand and by driver."""
     base = make_private_directory(folder / "direct", owner=None, mode=0o711)
     mine, theirs = partial(make_private_directory, owner=None), partial(make_private_directory, owner=account)
     marks, logs, home = mine(base / "marks"), mine(base / "log"), theirs(base / "home")
