@@ -110,6 +110,7 @@ class Pipeline:
             await self._record(trail, RecordKind.POLICY_BLOCKED)
             raise
         # Nothing may rewrite the plan below this line: what was judged is what runs.
+        self.sandbox.foresee(trail.call.principal, plan)
         await self._record(trail, RecordKind.SANDBOX_EXEC)
         result = await self._execute(trail.call, plan)
         return await self._after(trail.call, plan, result)

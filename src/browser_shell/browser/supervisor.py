@@ -163,9 +163,7 @@ class BrowserSupervisor:
         ):
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(jail.proxy_listener.dup()))
             if self._driver_listener is not None:
-                tasks.start_soon(
-                    self._relay, await SocketListener.from_socket(self._driver_listener.dup()), jail.connect
-                )
+                tasks.start_soon(self._relay, self._driver_listener, jail.connect)
             url = await devtools_url(self._chromium.port, jail.connect, process=jail.process)
             self._connect_to_proxy = jail.connect_to_proxy
             async with self._connected(url, jail.connect, None) as devtools:
@@ -173,10 +171,9 @@ class BrowserSupervisor:
                 await jail.process.wait()
                 tasks.cancel_scope.cancel()
 
-    async def _relay(self, listener: SocketListener, connect: Connect) -> None:
+    async def _relay(self, listener: socket.socket, connect: Connect) -> None:
         account = self._chromium.account
-        async with listener:
-            await relay(listener, connect, allowed_uids=own_uids(account.uid if account else None))
+        await relay(listener, connect, allowed_uids=own_uids(account.uid if account else None))
 
     async def _unjailed_life(self, network: OpenNetwork, display: RunningDisplay) -> None:
         remove_profile(self._chromium)

@@ -45,6 +45,7 @@ _HISTORY = frozenset({"back", "forward", "reload"})
 _OUTLAST_A_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
 """What the driver goes on with after the answer. Everything else ends then, and keeps the refs that it knows."""
 _BY_DEVTOOLS = frozenset({"tab", "dialog"})
+_WITHOUT_DRIVER = _BY_DEVTOOLS | {"close"}
 _FILE_TYPES = {"jpeg": ("jpg", "image/jpeg"), "png": ("png", "image/png")}
 
 
@@ -67,6 +68,11 @@ class BrowserSandbox:
     human: HumanControl
     clock: Clock
     limits: ArtifactLimits
+
+    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
+        """Gets ready for a command that is being recorded. Nothing of it is known to anybody outside yet."""
+        if plan.name not in _WITHOUT_DRIVER:
+            self.driver.foresee(self.sessions.name_of(principal.subject, plan.session_id))
 
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, SessionGone, TryLater."""
@@ -122,7 +128,8 @@ class BrowserSandbox:
         """
         asked = session.dialog()
         with anyio.move_on_after(_DIALOG_GRACE_SECONDS):
-            while asked is not None and asked.kind == "alert" and session.dialog() is asked:
+            # Nothing tells of a dialog's end.
+            while asked is not None and asked.kind == "alert" and session.dialog() is asked:  # noqa: ASYNC110
                 await anyio.sleep(_DIALOG_POLL_SECONDS)
         dialog = session.dialog()
         if dialog is not None and (dialog is asked or dialog.kind != "alert"):
