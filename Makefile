@@ -21,10 +21,11 @@ test: install-dev ## install what the tests need and run all of them, real Chrom
 check: install-dev ## ruff, mypy --strict, import-linter
 	@scripts/check
 
-bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the egress proxy, the audit log
+bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the egress proxy, the audit log, the guards
 	@$(BIN)/python -m bench
 	-@$(BIN)/python -m bench.egress
 	@$(BIN)/python -m bench.audit
+	@$(BIN)/python -m bench.guards
 
 conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
 	@scripts/conformance

@@ -234,7 +234,15 @@ def _navigate(cdp: Cdp, url: str) -> None:
 def product(site: Site, account: Account | None, folder: Path) -> Iterator[dict[str, Callable[[str], object]]]:
     """A running server. Yields what opens a URL in its browser: by its tool, and behind its proxy alone."""
     policy = folder / "policy.json"
-    policy.write_text(json.dumps({"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}}), encoding="utf-8")
+    policy.write_text(
+        json.dumps(
+            {
+                "open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]},
+                "limits": {"calls_per_minute": 100_000},
+            }
+        ),
+        encoding="utf-8",
+    )
     env = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(folder),

@@ -393,7 +393,9 @@ def _driver_files(setup: Setup, name: str, target: str) -> tuple[Path, dict[str,
 def ours(setup: Setup, name: str, command: Path, era: str) -> Iterator[Ours]:
     policy = setup.folder / f"{name}-policy.json"
     exempt = [f"127.0.0.1:{setup.page_port}"]
-    policy.write_text(json.dumps({"version": 1, "open": {"unsafe_allow_addresses": exempt}}))
+    policy.write_text(
+        json.dumps({"version": 1, "open": {"unsafe_allow_addresses": exempt}, "limits": {"calls_per_minute": 100_000}})
+    )
     with our_server(setup, name, command, policy) as server:
         subject = Ours(name, server, era)
         try:

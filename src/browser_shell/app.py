@@ -24,7 +24,8 @@ from browser_shell.browser.supervisor import BrowserSupervisor
 from browser_shell.browser.takeover import Takeover
 from browser_shell.browser_parts import build_browser, check_programs
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import Clock
+from browser_shell.core.ports import Clock, Limits
+from browser_shell.egress.denial_records import DenialRecords
 from browser_shell.execution.driver import AgentBrowserDriver
 from browser_shell.health_probes import health_probes
 from browser_shell.hooks.plugins import installed_hooks
@@ -37,6 +38,7 @@ from browser_shell.http.live_view import vnc_app
 from browser_shell.http.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.http.stdio import run_stdio
 from browser_shell.http.surface import neighbours
+from browser_shell.limits.opening import opened_gate
 from browser_shell.pipeline import Pipeline
 from browser_shell.process.account import account_to_drop_to
 from browser_shell.process.children import watch_children_cheaply
@@ -74,6 +76,7 @@ class _Parts:
     sessions: Sessions
     driver: AgentBrowserDriver
     audit: JsonLinesAudit
+    denial_records: DenialRecords
     pipeline: Pipeline
     takeover: Takeover
     activity: RecentActivity
@@ -148,7 +151,13 @@ async def serve_stdio(settings: Settings) -> None:
 async def _run(settings: Settings, front: Callable[[_Parts], Awaitable[None]]) -> None:
     adopt_orphans()
     watch_children_cheaply()
-    async with _parts(settings) as parts, anyio.create_task_group() as foreground:
+    async with (
+        opened_gate(
+            settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
+        ) as limits,
+        _parts(settings, limits) as parts,
+        anyio.create_task_group() as foreground,
+    ):
         foreground.start_soon(_cancel_on_signal, foreground.cancel_scope)
         async with _browser_running(parts):
             await front(parts)
@@ -176,6 +185,7 @@ async def _browser_running(parts: _Parts) -> AsyncIterator[None]:
         background.start_soon(parts.sessions.expire_idle)
         background.start_soon(parts.driver.keep_spares)
         background.start_soon(parts.audit.tend)
+        background.start_soon(parts.denial_records.tend)
         background.start_soon(_collect_adopted)
         try:
             await parts.supervisor.connection(seconds=_FIRST_START_SECONDS)
@@ -187,7 +197,7 @@ async def _browser_running(parts: _Parts) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
+async def _parts(settings: Settings, limits: Limits) -> AsyncIterator[_Parts]:
     with ExitStack() as held:
         check_programs(settings)
         _stop_being_root(settings)
@@ -212,8 +222,10 @@ async def _parts(settings: Settings) -> AsyncIterator[_Parts]:
             sessions=browser.sessions,
             driver=browser.driver,
             audit=audit,
+            denial_records=browser.denial_records,
             pipeline=Pipeline(
                 registry=ToolRegistry([BrowserShellTool(allowed=browser.rules.commands)]),
+                limits=limits,
                 hooks=standard_chain(
                     max_output_characters=settings.policy.output.max_characters,
                     redact=settings.policy.output.redact,

@@ -24,6 +24,7 @@ from browser_shell.core.access import Activity
 from browser_shell.core.egress import Denial
 from browser_shell.core.errors import ConfigurationInvalid, ErrorCode
 from browser_shell.core.ports import ActivityFeed, AuditLog, Clock, HumanControl
+from browser_shell.egress.denial_records import DenialRecords
 from browser_shell.egress.denials import DenialBook
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
@@ -50,6 +51,7 @@ class BrowserParts:
     rules: UrlPolicy
     resolver: SystemResolver
     denials: DenialBook
+    denial_records: DenialRecords
 
 
 def build_browser(
@@ -76,7 +78,8 @@ def build_browser(
         denials.add(denial)
         activity.add(shown_denial(denial, at=clock.wall()))
 
-    dialer = Dialer(rules=rules, parse=parse_target, resolver=resolver, audit=audit, clock=clock, on_denial=on_denial)
+    records = DenialRecords(audit=audit, clock=clock)
+    dialer = Dialer(rules=rules, parse=parse_target, resolver=resolver, audit=records, clock=clock, on_denial=on_denial)
     proxy = EgressProxy(dialer=dialer, requester_at=addresses.requester_at)
     supervisor = BrowserSupervisor(
         display=_display(settings, layout, account),
@@ -101,6 +104,7 @@ def build_browser(
         proxy_addresses=addresses,
         account=account,
         human=human,
+        audit=audit,
     )
     sandbox = BrowserSandbox(
         sessions=sessions,
@@ -118,6 +122,7 @@ def build_browser(
         rules=rules,
         resolver=resolver,
         denials=denials,
+        denial_records=records,
     )
 
 

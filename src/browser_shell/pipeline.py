@@ -26,9 +26,11 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import (
     ActivityFeed,
     AuditLog,
+    CallLease,
     Clock,
     HumanControl,
     IpAddress,
+    Limits,
     Policy,
     Registry,
     Resolver,
@@ -36,11 +38,12 @@ from browser_shell.core.ports import (
     Tool,
     ToolDescription,
 )
-from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.core.records import AuditRecord, RecordKind, SecretText
 from browser_shell.core.results import CommandResult, ToolOutcome
 from browser_shell.core.turns import require_agents_turn
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.redact import redact_text
+from browser_shell.policy.commands import named_subcommand
 
 LOOKUP_SECONDS = 10
 HOOKS_SECONDS = 10
@@ -49,6 +52,8 @@ SANDBOX_GRACE_SECONDS = 10
 LAST_RECORD_SECONDS = 5
 MAX_STDERR_CHARACTERS = 6_000
 MAX_TOOL_NAME_CHARACTERS = 64
+COMMAND_RULES = "command."
+"""Rules that refuse a subcommand, an operand or an option as such, wherever it would lead."""
 
 log = structlog.get_logger()
 
@@ -60,7 +65,10 @@ class _Trail:
     call: ToolCall
     started: float
     tool: Tool | None = None
+    lease: CallLease | None = None
     plan: BrowserCommand | None = None
+    judged_ms: float | None = None
+    ran_ms: float | None = None
     result: CommandResult | None = None
     """None until the call has an end, and for ever when it was cancelled."""
 
@@ -70,6 +78,7 @@ class Pipeline:
     """Takes one call from its arguments to its outcome."""
 
     registry: Registry
+    limits: Limits
     hooks: HookChain
     policy: Policy
     resolver: Resolver
@@ -104,20 +113,30 @@ class Pipeline:
     async def _run(self, trail: _Trail) -> CommandResult:
         await self._record(trail, RecordKind.MCP_TOOL_CALL)
         try:
-            plan = await self._judge(trail)
+            # A name that no tool has is not counted: it costs nothing, and callers could make up any number of them.
+            trail.tool = self.registry.get(trail.call.tool)
+            trail.lease = await self.limits.admit(trail.call)
+            plan = await self._judge(trail, trail.tool)
         except (CallRefused, UnknownTool) as refusal:
-            trail.result = _failure(refusal)
+            trail.result, trail.judged_ms = _failure(refusal), self._ms_since(trail.started)
+            if refusal.rule_id.startswith(COMMAND_RULES):
+                await self._record(trail, RecordKind.MCP_COMMAND_BLOCKED)
             await self._record(trail, RecordKind.POLICY_BLOCKED)
             raise
         # Nothing may rewrite the plan below this line: what was judged is what runs.
+        trail.judged_ms = self._ms_since(trail.started)
         self.sandbox.foresee(trail.call.principal, plan)
         await self._record(trail, RecordKind.SANDBOX_EXEC)
-        result = await self._execute(trail.call, plan)
+        began = self.clock.monotonic()
+        try:
+            async with trail.lease.running():
+                result = await self._execute(trail.call, plan)
+        finally:
+            trail.ran_ms = self._ms_since(began)
         return await self._after(trail.call, plan, result)
 
-    async def _judge(self, trail: _Trail) -> BrowserCommand:
-        trail.tool = self.registry.get(trail.call.tool)
-        trail.plan = trail.tool.plan(trail.call.arguments)
+    async def _judge(self, trail: _Trail, tool: Tool) -> BrowserCommand:
+        trail.plan = tool.plan(trail.call.arguments)
         trail.plan = await self._before(trail.call, trail.plan)
         decision = self.policy.decide(trail.plan, await self._look_up(trail.plan))
         if not decision.allowed:
@@ -161,6 +180,8 @@ class Pipeline:
             raise HookFailed(message, rule_id="hook.after") from error
 
     async def _close(self, trail: _Trail) -> None:
+        if trail.lease is not None:
+            await trail.lease.settle(trail.result)
         # The act is over, so a failure to record its end cannot undo it; the next call will find the log closed.
         with anyio.move_on_after(LAST_RECORD_SECONDS, shield=True) as deadline:
             try:
@@ -183,8 +204,11 @@ class Pipeline:
             what=plan.name if plan else "",
             result=_error_word(result, ended=True) or "ok",
             detail=" ".join(filter(None, (host, rule_id))),
-            duration_ms=round((self.clock.monotonic() - trail.started) * 1000, 1),
+            duration_ms=self._ms_since(trail.started),
         )
+
+    def _ms_since(self, moment: float) -> float:
+        return round((self.clock.monotonic() - moment) * 1000, 1)
 
     async def _record(self, trail: _Trail, kind: RecordKind) -> None:
         call, plan, result = trail.call, trail.plan, trail.result
@@ -196,14 +220,25 @@ class Pipeline:
                 subject=call.principal.subject,
                 tool=call.tool[:MAX_TOOL_NAME_CHARACTERS],
                 session_id=call.session_id,
-                subcommand=plan.name if plan else "",
+                trace_id=call.trace_id,
+                subcommand=plan.name if plan else named_subcommand(call.arguments),
                 host=plan.targets[0].host if plan and plan.targets else "",
                 rule_id=result.rule_id if result else "",
                 error=_error_word(result, ended=ended),
                 exit_code=result.exit_code if result else None,
-                duration_ms=round((self.clock.monotonic() - trail.started) * 1000, 1) if ended else None,
+                judged_ms=trail.judged_ms,
+                ran_ms=trail.ran_ms,
+                duration_ms=self._ms_since(trail.started) if ended else None,
+                text=_typed_text(plan, kind),
             )
         )
+
+
+def _typed_text(plan: BrowserCommand | None, kind: RecordKind) -> SecretText | None:
+    """Once for each call, where it is decided whether the text goes into the page."""
+    decided = kind in (RecordKind.SANDBOX_EXEC, RecordKind.POLICY_BLOCKED)
+    text = plan.typed_text if isinstance(plan, BrowserCommand) and decided else None
+    return SecretText(text) if text is not None else None
 
 
 def _error_word(result: CommandResult | None, *, ended: bool) -> str:

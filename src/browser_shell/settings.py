@@ -6,7 +6,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.core.errors import ConfigurationInvalid
@@ -67,6 +67,8 @@ class Settings:
     policy_source: str
     state_directory: Path
     runtime_directory: Path
+    limits_redis: str = field(default="", repr=False)
+    """Where several servers count together; '' for this process alone. It may hold a password, so nothing shows it."""
     unsafe_attach_port: int | None = None
     unsafe_no_jail: bool = False
 
@@ -93,6 +95,7 @@ def read_settings(
         policy_source=source,
         state_directory=_path(env, "BROWSER_SHELL_STATE_DIR") or _default_state(env),
         runtime_directory=_path(env, "BROWSER_SHELL_RUNTIME_DIR") or _default_runtime(),
+        limits_redis=_redis_address(env, "BROWSER_SHELL_LIMITS_REDIS"),
     )
 
 
@@ -105,7 +108,7 @@ def _read_access(env: Mapping[str, str]) -> AccessSettings:
         jwt_audience=env.get("JWT_AUDIENCE", "").strip() or None,
         jwt_issuer=env.get("JWT_ISSUER", "").strip() or None,
         ticket_seconds=_number(env, "TICKET_TTL_SECONDS", 30, 1, 300),
-        requests_per_second=_number(env, "BROWSER_SHELL_REQUESTS_PER_SECOND", 30, 1, 100_000),
+        requests_per_second=_number(env, "BROWSER_SHELL_REQUESTS_PER_SECOND", 60, 1, 100_000),
         metrics_address=env.get("METRICS_ADDRESS", "").strip(),
     )
 
@@ -167,6 +170,14 @@ def _choice(env: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
 
 def _words(env: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in env.get(name, "").split(",") if word.strip())
+
+
+def _redis_address(env: Mapping[str, str], name: str) -> str:
+    text = env.get(name, "").strip()
+    if text and not text.startswith(("redis://", "rediss://", "unix://")):
+        # Its value is not shown: it may hold a password.
+        raise ConfigurationInvalid(f"{name}: must begin with redis://, rediss:// or unix://")
+    return text
 
 
 def _path(env: Mapping[str, str], name: str) -> Path | None:

@@ -53,3 +53,32 @@ async def test_nothing_runs_while_the_disk_is_broken_and_all_is_well_afterwards(
     errors = [entry.get("error") for entry in entries(path) if entry["kind"] == "TOOL_FINISHED"]
     assert errors == ["AUDIT_UNAVAILABLE", None]
     assert checked(path).sound
+
+
+PARENT, OTHER = "0af7651916cd43dd8448eb211c80319c", "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.mark.parametrize(
+    ("meta", "header", "found"),
+    [
+        (f"00-{PARENT}-b7ad6b7169203331-01", None, PARENT),
+        (None, f"00-{PARENT}-b7ad6b7169203331-01", PARENT),
+        (f"00-{PARENT}-b7ad6b7169203331-01", f"00-{OTHER}-b7ad6b7169203331-01", PARENT),
+        ("s3cret", f"00-{OTHER}-b7ad6b7169203331-01", OTHER),
+        ("s3cret", "00-s3cret-b7ad6b7169203331-01", None),
+        (7, None, None),
+    ],
+)
+async def test_records_carry_the_callers_trace_and_nothing_else_of_it(
+    connect: Connect, tmp_path: Path, meta: object, header: str | None, found: str | None
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    with JsonLinesAudit(path=path, clock=FakeClock()) as audit:
+        async with connect(a_pipeline(audit=audit)) as client:
+            headers, content = client.prepared("tools/call", call_params("snapshot"))
+            if meta is not None:
+                content["params"]["_meta"] = {**content["params"].get("_meta", {}), "traceparent": meta}
+            extra = {"traceparent": header} if header else {}
+            await client.http.post("/mcp", headers={**headers, **extra}, json=content)
+    assert {entry.get("trace_id") for entry in entries(path) if "call_id" in entry} == {found}
+    assert "s3cret" not in path.read_text()

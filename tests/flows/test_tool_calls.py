@@ -22,6 +22,7 @@ from browser_shell.testing.fakes import (
     FakePolicy,
     FakeResolver,
     FullDiskAudit,
+    NoLimits,
     RecordingActivity,
     RecordingAudit,
     RecordingSandbox,
@@ -39,6 +40,7 @@ FOUR_KEYS = {"session_id", "exit_code", "stdout", "stderr"}
 def a_real_tool(sandbox: Sandbox) -> Pipeline:
     return Pipeline(
         registry=ToolRegistry([BrowserShellTool()]),
+        limits=NoLimits(),
         hooks=standard_chain(),
         policy=FakePolicy(),
         resolver=FakeResolver(),

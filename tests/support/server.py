@@ -24,6 +24,13 @@ _READY_SECONDS = 60
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/mcp")
 _TOKEN = re.compile(r"^ +token +([\w-]+\.[\w-]+\.[\w-]+)$")
 _LAST_LINE = "Ctrl-C"
+UNHURRIED = {
+    "calls_per_minute": 100_000,
+    "calls_per_day": 10_000_000,
+    "concurrent_calls": 1_000,
+    "budget": {"max_retries": 10_000, "elapsed_seconds": 86_400},
+}
+"""Tests call faster than agents do. Those about limits bring their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +178,7 @@ def running_server(
     directory = Path(tempfile.mkdtemp(prefix="bsh-", dir="/tmp"))
     directory.chmod(0o711)
     policy_file = directory / "policy.json"
-    policy_file.write_text(json.dumps(policy))
+    policy_file.write_text(json.dumps({"limits": UNHURRIED, **policy}))
     settings = {
         "PATH": "/usr/bin:/bin",
         "HOME": os.environ.get("HOME", "/"),

@@ -185,3 +185,12 @@ def test_the_greeting_of_a_server_with_a_key_has_a_place_for_a_token() -> None:
     assert "http://127.0.0.1:8080/mcp" in text
     assert '"Authorization": "Bearer <token>"' in text
     assert "throw-away" not in text
+
+
+@pytest.mark.parametrize("address", ["http://:s3cret@h/", "s3cret", "redis:s3cret"])
+def test_an_address_of_redis_is_checked_and_never_shown(address: str) -> None:
+    with pytest.raises(ConfigurationInvalid) as wrong:
+        settings(BROWSER_SHELL_LIMITS_REDIS=address)
+    assert "BROWSER_SHELL_LIMITS_REDIS" in str(wrong.value)
+    assert "s3cret" not in str(wrong.value)
+    assert "s3cret" not in repr(settings(BROWSER_SHELL_LIMITS_REDIS="rediss://:s3cret@h:1/0"))

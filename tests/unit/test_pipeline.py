@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from ipaddress import ip_address
+from typing import Any
 
 import anyio
 import pytest
@@ -28,12 +30,14 @@ from browser_shell.testing.fakes import (
     BrokenSandbox,
     CrashingAfterHook,
     CrashingBeforeHook,
+    FakeClock,
     FakePolicy,
     FakeResolver,
     FullDiskAudit,
     HangingAudit,
     HangingSandbox,
     NamingHook,
+    NoLimits,
     RecordingAudit,
     RecordingSandbox,
     RefusingHook,
@@ -43,6 +47,9 @@ from browser_shell.testing.fakes import (
     full_sandbox,
     timing_out_sandbox,
 )
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+from support.gates import a_local_gate
 
 RAN = ["MCP_TOOL_CALL", "SANDBOX_EXEC", "TOOL_FINISHED"]
 REFUSED = ["MCP_TOOL_CALL", "POLICY_BLOCKED", "TOOL_FINISHED"]
@@ -319,3 +326,148 @@ async def test_a_timeout_error_of_python_is_not_taken_for_ours() -> None:
 
 def test_tools_are_those_of_the_registry() -> None:
     assert [tool.name for tool in a_pipeline().tools()] == ["browser-shell"]
+
+
+@pytest.mark.promise("limits:refused-is-recorded")
+async def test_a_call_over_a_limit_does_not_run_is_told_when_to_come_back_and_is_recorded() -> None:
+    audit, sandbox = RecordingAudit(), RecordingSandbox()
+    pipeline = a_pipeline(limits=a_local_gate(calls_per_minute=1), audit=audit, sandbox=sandbox)
+    await pipeline.handle(a_call())
+    outcome = await pipeline.handle(a_call())
+    assert (outcome.exit_code, outcome.error, outcome.rule_id) == (75, ErrorCode.RATE_LIMITED, "limits.rate")
+    assert outcome.retry_after_seconds == 61
+    assert len(sandbox.ran) == 1
+    assert audit.kinds == RAN + REFUSED
+    assert [record.rule_id for record in audit.records[4:]] == ["limits.rate", "limits.rate"]
+
+
+async def test_limits_go_before_policy_and_hooks() -> None:
+    pipeline = a_pipeline(
+        limits=a_local_gate(budget={"max_retries": 0}), policy=FakePolicy(blocked_hosts=frozenset({"bad.example"}))
+    )
+    call = a_call("open", "https://bad.example/")
+    assert [(await pipeline.handle(call)).error for _ in range(2)] == [
+        ErrorCode.POLICY_BLOCKED,
+        ErrorCode.BUDGET_EXCEEDED,
+    ]
+
+
+async def test_a_name_that_no_tool_has_is_answered_as_ever_and_uses_up_nothing() -> None:
+    limits = NoLimits()
+    with pytest.raises(PolicyBlocked):
+        await a_pipeline(limits=limits).handle(a_call(tool="run_shell"))
+    assert limits.leases == []
+
+
+@pytest.mark.promise("limits:lease-comes-back")
+@pytest.mark.parametrize(
+    "pipeline_parts",
+    [
+        {},
+        {"sandbox": timing_out_sandbox()},
+        {"sandbox": BrokenSandbox(error=RuntimeError("bug"))},
+        {"hooks": [RefusingHook()]},
+        {"hooks": [CrashingAfterHook()]},
+        {"policy": FakePolicy(blocked_hosts=frozenset({"bad.example"}))},
+        {"audit": FullDiskAudit(full_at=RecordKind.SANDBOX_EXEC)},
+        {"audit": FullDiskAudit(full_at=RecordKind.TOOL_FINISHED)},
+    ],
+)
+async def test_a_lease_is_settled_once_however_the_call_ends(pipeline_parts: dict[str, Any]) -> None:
+    limits = NoLimits()
+    outcome = await a_pipeline(limits=limits, **pipeline_parts).handle(a_call("open", "https://bad.example/"))
+    (settled,) = (lease.settled for lease in limits.leases)
+    (result,) = settled
+    assert result is not None
+    assert result.error is outcome.error
+
+
+@pytest.mark.promise("limits:lease-comes-back")
+async def test_a_cancelled_call_gives_its_place_back() -> None:
+    sandbox = HangingSandbox()
+    gate = a_local_gate(concurrent_calls=1)
+    pipeline = a_pipeline(limits=gate, sandbox=sandbox)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(pipeline.handle, a_call())
+        with anyio.fail_after(5):
+            await sandbox.begun.wait()
+        assert (await pipeline.handle(a_call("open"))).rule_id == "limits.concurrency"
+        tasks.cancel_scope.cancel()
+    await gate.admit(a_call())
+
+
+async def test_a_run_beyond_its_tasks_time_is_stopped() -> None:
+    sandbox, gate, audit = HangingSandbox(), a_local_gate(budget={"elapsed_seconds": 1}), RecordingAudit()
+    outcome = await a_pipeline(limits=gate, sandbox=sandbox, audit=audit).handle(a_call())
+    assert (outcome.exit_code, outcome.error, outcome.rule_id) == (
+        75,
+        ErrorCode.BUDGET_EXCEEDED,
+        "limits.budget.elapsed",
+    )
+    assert sandbox.stopped.is_set()
+    assert audit.kinds == RAN
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (("fill", "#pin", "s3cret"), "s3cret"),
+        (("type", "#pin", ""), ""),
+        (("press", "Enter"), "Enter"),
+        (("select", "#a", "x", "y"), "x\ny"),
+        (("dialog", "accept", "s3cret"), "s3cret"),
+        (("dialog", "accept"), None),
+        (("click", "#pin"), None),
+    ],
+)
+async def test_what_was_typed_is_in_one_record_and_only_as_a_secret(argv: tuple[str, ...], text: str | None) -> None:
+    audit = RecordingAudit()
+    await a_pipeline(audit=audit).handle(a_call(*argv))
+    found = [record.text.reveal() if record.text else None for record in audit.records]
+    assert found == [None, text, None]
+
+
+async def test_a_refused_text_is_recorded_as_a_secret_too() -> None:
+    audit = RecordingAudit()
+    await a_pipeline(audit=audit, hooks=[RefusingHook()]).handle(a_call("fill", "#pin", "s3cret"))
+    assert [record.text is not None for record in audit.records] == [False, True, False]
+
+
+async def test_records_say_how_long_it_took_to_decide_and_to_run_and_whose_trace_it_is() -> None:
+    clock, audit = FakeClock(), RecordingAudit()
+
+    class SlowHook:
+        async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+            clock.advance(0.5)
+            return plan
+
+    class SlowSandbox(RecordingSandbox):
+        async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+            clock.advance(2)
+            return self.result
+
+    call = replace(a_call(), trace_id="0af7651916cd43dd8448eb211c80319c")
+    await a_pipeline(audit=audit, clock=clock, hooks=[SlowHook()], sandbox=SlowSandbox()).handle(call)
+    times = [(record.judged_ms, record.ran_ms, record.duration_ms) for record in audit.records]
+    assert times == [(None, None, None), (500, None, None), (500, 2000, 2500)]
+    assert {record.trace_id for record in audit.records} == {"0af7651916cd43dd8448eb211c80319c"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "kinds", "subcommand"),
+    [
+        (("eval", "s3cret"), ["MCP_COMMAND_BLOCKED", "POLICY_BLOCKED"], "eval"),
+        (("goto", "https://a.example/"), ["MCP_COMMAND_BLOCKED", "POLICY_BLOCKED"], "goto"),
+        (("click", "--cdp", "1"), ["MCP_COMMAND_BLOCKED", "POLICY_BLOCKED"], "click"),
+        (("s3cret",), ["MCP_COMMAND_BLOCKED", "POLICY_BLOCKED"], ""),
+        (("open", "ftp://a.example/"), ["POLICY_BLOCKED"], "open"),
+    ],
+)
+async def test_a_command_refused_as_such_has_a_record_of_its_own(
+    argv: tuple[str, ...], kinds: list[str], subcommand: str
+) -> None:
+    audit = RecordingAudit()
+    await a_pipeline(audit=audit, registry=ToolRegistry([BrowserShellTool()])).handle(a_call(*argv))
+    assert audit.kinds == ["MCP_TOOL_CALL", *kinds, "TOOL_FINISHED"]
+    assert {record.subcommand for record in audit.records} == {subcommand}
+    assert "s3cret" not in repr(audit.records)

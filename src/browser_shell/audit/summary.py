@@ -11,14 +11,12 @@ from browser_shell.audit.reading import Entry
 from browser_shell.core.records import RecordKind
 
 _MOST_EVENTS = 400
-_REFUSALS = frozenset(
-    {
-        RecordKind.POLICY_BLOCKED.value,
-        RecordKind.MCP_NETWORK_BLOCKED.value,
-        RecordKind.MCP_COMMAND_BLOCKED.value,
-    }
+# Not MCP_COMMAND_BLOCKED: each has a POLICY_BLOCKED beside it.
+_REFUSALS = frozenset({RecordKind.POLICY_BLOCKED.value, RecordKind.MCP_NETWORK_BLOCKED.value})
+_NEVER_RAN = frozenset(
+    {"INVALID_ARGUMENTS", "POLICY_BLOCKED", "SESSION_LIMIT", "HUMAN_IN_CONTROL", "HOOK_FAILED"}
+    | {"RATE_LIMITED", "BUDGET_EXCEEDED", "LIMITS_UNAVAILABLE", "AUDIT_UNAVAILABLE"}
 )
-_NEVER_RAN = frozenset({"INVALID_ARGUMENTS", "POLICY_BLOCKED", "SESSION_LIMIT", "HUMAN_IN_CONTROL", "HOOK_FAILED"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,8 @@ def summarise(entries: Iterable[Entry]) -> Summary:
         summary.first, summary.last = summary.first or time, time
         summary.events.append(entry)
         if kind in _REFUSALS:
-            summary.refusals[entry.word("rule_id") or "no rule named"] += 1
+            refusals = int(entry.number("suppressed_records") or 1)
+            summary.refusals[entry.word("rule_id") or "no rule named"] += refusals
         if kind == RecordKind.TOOL_FINISHED.value:
             _count_call(summary, entry, time)
     return summary

@@ -54,6 +54,8 @@ class Session:
     why_ended: str = ""
     """Why the session of this id before this one ended without being closed; told once."""
     ended: bool = False
+    recorded_at: float | None = None
+    """When the audit log was told that it is open; None as long as it was not."""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     """Protects everything below: one command at a time in a session."""
     context_id: str = ""

@@ -17,8 +17,9 @@ from browser_shell.browser.supervisor import BrowserSupervisor
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.egress import Requester
-from browser_shell.core.errors import BrowserUnavailable, TryLater
-from browser_shell.core.ports import Clock, DriverProcesses, HumanControl
+from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable, TryLater
+from browser_shell.core.ports import AuditLog, Clock, DriverProcesses, HumanControl
+from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.process.account import Account, make_private_directory
 
 log = structlog.get_logger()
@@ -27,6 +28,7 @@ _SWEEP_SECONDS = 5.0
 _STAY_SECONDS = 1.0
 """How long people see a window before it makes room for another one that is used."""
 _REMEMBERED_ENDS = 1000
+_RECORD_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class Sessions:
         proxy_addresses: ProxyAddresses,
         account: Account | None,
         human: HumanControl,
+        audit: AuditLog,
     ) -> None:
         self._supervisor = supervisor
         self._tabs = tabs
@@ -61,6 +64,7 @@ class Sessions:
         self._directory = directory
         self._account = account
         self._human = human
+        self._audit = audit
         self._person_seen_at = 0.0
         self._raised_at = 0.0
         self._proxy_addresses = proxy_addresses
@@ -71,7 +75,7 @@ class Sessions:
     async def hold(self, subject: str, session_id: str) -> AsyncIterator[Session]:
         """The session, made if need be, with its lock held: calls in one session run in order.
 
-        Raises: TryLater when there is no room for another session.
+        Raises: TryLater when there is no room for another session, AuditUnavailable when it cannot be recorded.
         """
         key = SessionKey(subject=subject, session_id=session_id)
         while True:
@@ -79,12 +83,26 @@ class Sessions:
             async with session.lock:
                 if session.ended:
                     continue  # It was closed while this call stood in line; the id starts clean.
+                await self._record_opening(session)
                 session.last_used = self._clock.monotonic()
                 try:
                     yield session
                 finally:
                     session.last_used = self._clock.monotonic()
                 return
+
+    async def _record_opening(self, session: Session) -> None:
+        if session.recorded_at is None:
+            await self._audit.record(_record(RecordKind.SESSION_OPENED, session))
+            session.recorded_at = self._clock.monotonic()
+
+    async def _record_end(self, session: Session, rule_id: str) -> None:
+        if session.recorded_at is None:
+            return
+        open_ms = round((self._clock.monotonic() - session.recorded_at) * 1000, 1)
+        # It is over whether or not that can be written; the log keeps what it could not write and tries again.
+        with suppress(AuditUnavailable), anyio.move_on_after(_RECORD_SECONDS):
+            await self._audit.record(_record(RecordKind.SESSION_CLOSED, session, rule_id=rule_id, duration_ms=open_ms))
 
     async def close(self, subject: str, session_id: str) -> bool:
         """Ends a session and everything in it. False when there was none."""
@@ -94,7 +112,7 @@ class Sessions:
         if session is None:
             return False
         async with session.lock:
-            await self._end(session)
+            await self._end(session, rule_id="")
         return True
 
     def name_of(self, subject: str, session_id: str) -> str:
@@ -138,7 +156,7 @@ class Sessions:
 
     async def close_all(self) -> None:
         for session in list(self._open.values()):
-            await self._end(session)
+            await self._end(session, rule_id="server.stopping")
 
     async def expire_idle(self) -> None:
         """Ends sessions that nobody uses, for ever."""
@@ -152,7 +170,7 @@ class Sessions:
                     async with session.lock:
                         if self._is_idle(session):
                             self._remember_end(session.key, f"was idle for {self._limits.idle_seconds:.0f} s")
-                            await self._end(session)
+                            await self._end(session, rule_id="sessions.idle_seconds")
                             log.info("session_expired", session=session.name)
 
     def _is_idle(self, session: Session) -> bool:
@@ -190,7 +208,8 @@ class Sessions:
         while len(self._ended) > _REMEMBERED_ENDS:
             self._ended.pop(next(iter(self._ended)))
 
-    async def _end(self, session: Session) -> None:
+    async def _end(self, session: Session, *, rule_id: str) -> None:
+        """`rule_id` says why, when nobody asked for it."""
         if session.ended:
             return
         session.ended = True
@@ -199,3 +218,16 @@ class Sessions:
         with anyio.CancelScope(shield=True):
             await session.dispose()
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(session.directory, ignore_errors=True))
+            await self._record_end(session, rule_id)
+
+
+def _record(kind: RecordKind, session: Session, *, rule_id: str = "", duration_ms: float | None = None) -> AuditRecord:
+    return AuditRecord(
+        kind=kind,
+        call_id="",
+        subject=session.key.subject,
+        session_id=session.key.session_id,
+        tool="sessions",
+        rule_id=rule_id,
+        duration_ms=duration_ms,
+    )

@@ -28,6 +28,8 @@ class ToolCall:
     principal: Principal
     tool: str
     arguments: JsonValue
+    trace_id: str = ""
+    """Of the caller's W3C trace context; '' when there is none."""
 
     @property
     def session_id(self) -> str:

@@ -53,6 +53,9 @@ class ErrorCode(Enum):
         75, -32005, "The budget of this work is used up. Do not repeat the call before retry_after."
     )
     SANDBOX_VIOLATION = _Code(126, -32006, "The job broke a rule of its container. Do not repeat it unchanged.")
+    LIMITS_UNAVAILABLE = _Code(
+        75, 1012, "The server cannot count calls, so it runs none. Wait some seconds; then tell its operator."
+    )
     AUDIT_UNAVAILABLE = _Code(75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
     SESSION_GONE = _Code(1, 1009, "The session's page is gone. Begin again with open.")
     BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
@@ -130,6 +133,12 @@ class BudgetExceeded(TryLater):
     code = ErrorCode.BUDGET_EXCEEDED
 
 
+class LimitsUnavailable(TryLater):
+    """What counts the calls does not answer, so nobody knows whether there is room."""
+
+    code = ErrorCode.LIMITS_UNAVAILABLE
+
+
 class SandboxViolation(BrowserShellError):
     """A job asked for, or did, what its container does not allow."""
 
@@ -196,3 +205,17 @@ class UnknownTool(BrowserShellError, LookupError):
 
 class ConfigurationInvalid(BrowserShellError, ValueError):
     """A setting or a policy file is wrong. The message names the field and the rule."""
+
+
+PRECEDENCE = (
+    ErrorCode.TIMEOUT,
+    ErrorCode.BUDGET_EXCEEDED,
+    ErrorCode.SANDBOX_VIOLATION,
+    ErrorCode.POLICY_BLOCKED,
+)
+"""Which of these a call is told when several are true of it (spec 004). Guards stand in an order that follows it."""
+
+
+def foremost(*errors: BrowserShellError) -> BrowserShellError:
+    """Of several errors that are all true of one call, the one that its caller is told."""
+    return min(errors, key=lambda error: PRECEDENCE.index(error.code) if error.code in PRECEDENCE else len(PRECEDENCE))

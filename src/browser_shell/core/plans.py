@@ -37,3 +37,16 @@ class BrowserCommand:
     timeout_seconds: int
     targets: tuple[UrlTarget, ...] = ()
     """Every URL that this command asks the browser to visit."""
+
+    @property
+    def typed_text(self) -> str | None:
+        """What goes into the page as if by a person: it may be a password. None for commands that type nothing."""
+        match self.name:
+            case "fill" | "type" | "select":
+                return "\n".join(self.operands[1:])
+            case "press":
+                return "\n".join(self.operands)
+            case "dialog" if len(self.operands) > 1:
+                return "\n".join(self.operands[1:])
+            case _:
+                return None

@@ -140,6 +140,26 @@ class Sandbox(Protocol):
         """Raises: ExecutionTimedOut, SandboxUnavailable, TryLater."""
 
 
+class CallLease(Protocol):
+    """Leave to run one call. Whoever got it settles it, however the call ends."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Wraps the execution: counts its time, and ends it when the budget of its task is used up.
+
+        Raises: BudgetExceeded, unless the block raised something that goes before it (`errors.PRECEDENCE`).
+        """
+
+    async def settle(self, result: CommandResult | None) -> None:
+        """Gives the place back and charges the budget. `result` is None for a call that was cancelled. Never raises."""
+
+
+class Limits(Protocol):
+    """Rate, quota, concurrency and budgets."""
+
+    async def admit(self, call: ToolCall) -> CallLease:
+        """Raises: BudgetExceeded, RateLimited, LimitsUnavailable."""
+
+
 class ContainerEngine(Protocol):
     """Runs programs in disposable containers."""
 

@@ -104,6 +104,8 @@ class AuditRecord:
     """All of it."""
     text: SecretText | None = None
     """What was typed. The log writes `text_length` and `text_hmac` instead."""
+    suppressed_records: int | None = None
+    """This record stands for so many of its kind that were not written one by one."""
     run_id: str = ""
     container_id: str = ""
     image: str = ""

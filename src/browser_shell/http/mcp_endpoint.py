@@ -31,6 +31,7 @@ from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.errors import BrowserShellError, CallRefused, UnknownTool
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import CallHandler, NewId, ToolDescription
+from browser_shell.core.records import trace_id_of
 from browser_shell.core.results import Attachment, ToolOutcome
 from browser_shell.policy.strict_json import parse_json
 
@@ -70,7 +71,13 @@ def build_server(handler: CallHandler, *, new_id: NewId) -> Server[dict[str, Any
 
     async def call_tool(context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         scope: Scope = context.request.scope if context.request is not None else {}
-        call = ToolCall(call_id=new_id(), principal=principal_of(scope), tool=params.name, arguments=params.arguments)
+        call = ToolCall(
+            call_id=new_id(),
+            principal=principal_of(scope),
+            tool=params.name,
+            arguments=params.arguments,
+            trace_id=_trace_id(params, scope),
+        )
         work: anyio.CancelScope = scope.get(_WORK) or anyio.CancelScope()
         try:
             with work:
@@ -216,6 +223,12 @@ def _belongs_to_a_session(scope: Scope, request: JsonValue) -> bool:
     if scope["method"] != "POST" or "mcp-session-id" in headers:
         return True
     return isinstance(request, dict) and request.get("method") == "initialize"
+
+
+def _trace_id(params: types.CallToolRequestParams, scope: Scope) -> str:
+    """Of the call's own `_meta`, as SEP-414 has it, else of the HTTP request that brought it."""
+    own = trace_id_of((params.meta or {}).get("traceparent"))
+    return own or (trace_id_of(Headers(scope=scope).get("traceparent")) if "headers" in scope else "")
 
 
 def _wire_tool(tool: ToolDescription) -> types.Tool:

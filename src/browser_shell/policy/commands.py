@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from types import MappingProxyType
 
 from browser_shell.core.errors import ArgumentsInvalid, PolicyBlocked
+from browser_shell.core.json_values import JsonValue
 from browser_shell.policy.grammar import Operand, Option, ParsedCommand, Shape, Words, read_command
 from browser_shell.policy.values import (
     CHOICE,
@@ -149,6 +150,13 @@ def parse_command(argv: Sequence[str], *, allowed: Collection[str] = COMMANDS) -
             rule_id="command.unknown",
         )
     return read_command(argv, COMMANDS[name])
+
+
+def named_subcommand(arguments: JsonValue) -> str:
+    """The subcommand that arguments name, allowed or not; '' for a word that nobody knows, which may be anything."""
+    argv = arguments.get("argv") if isinstance(arguments, dict) else None
+    name = argv[0] if isinstance(argv, list) and argv else None
+    return name if isinstance(name, str) and (name in COMMANDS or name in FORBIDDEN or name in ALIASES) else ""
 
 
 def _in_order(allowed: Collection[str]) -> list[str]:

@@ -16,6 +16,7 @@ from browser_shell.policy.document_errors import explain
 from browser_shell.policy.document_text import read_document
 from browser_shell.policy.endpoints import checked_endpoint, checked_exemption
 from browser_shell.policy.hosts import canonical_host, canonical_suffix
+from browser_shell.policy.limits import LimitsSection
 from browser_shell.policy.ports import BAD_PORTS
 from browser_shell.policy.wording import listed
 
@@ -158,6 +159,8 @@ class PolicyDocument(_Section):
     """How many browsers there are, and how long."""
     viewing: ViewingSection = ViewingSection()
     """Who may watch the display."""
+    limits: LimitsSection = LimitsSection()
+    """How much each subject may use each tool."""
     audit: AuditSection = AuditSection()
     """How the audit log is kept."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -27,8 +29,14 @@ def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _known_keys(model: type[BaseModel], sections: tuple[int | str, ...]) -> list[str]:
     for section in sections:
-        field = model.model_fields[str(section)].annotation
-        # Only a section can hold an unknown key; the question is for the type checker.
-        if isinstance(field, type) and issubclass(field, BaseModel):  # pragma: no branch
-            model = field
+        field = model.model_fields.get(str(section))
+        # A name that is no field of ours is the key of a table: `tools.run_pytest`, `subjects.ann`.
+        if field is not None:
+            model = _section_of(field.annotation) or model
     return list(model.model_fields)
+
+
+def _section_of(annotation: object) -> type[BaseModel] | None:
+    """The section behind an annotation; for a table, the section that each of its entries is."""
+    candidates = [annotation, *get_args(annotation)]
+    return next((found for found in candidates if isinstance(found, type) and issubclass(found, BaseModel)), None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -27,9 +28,11 @@ from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.core.ports import (
     ActivityFeed,
     AuditLog,
+    Clock,
     Hook,
     HumanControl,
     IpAddress,
+    Limits,
     Policy,
     Registry,
     Resolver,
@@ -139,6 +142,31 @@ class FakeRegistry:
 
     def all(self) -> Sequence[Tool]:
         return self.tools
+
+
+class UnlimitedLease:
+    """Costs nothing, and notes that it was settled."""
+
+    def __init__(self) -> None:
+        self.settled: list[CommandResult | None] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        yield
+
+    async def settle(self, result: CommandResult | None) -> None:
+        self.settled.append(result)
+
+
+@dataclass
+class NoLimits:
+    """Admits everybody."""
+
+    leases: list[UnlimitedLease] = field(default_factory=list)
+
+    async def admit(self, call: ToolCall) -> UnlimitedLease:
+        self.leases.append(UnlimitedLease())
+        return self.leases[-1]
 
 
 @dataclass
@@ -342,6 +370,7 @@ def a_call(*argv: str, tool: str = "browser-shell", session_id: JsonValue = "s1"
 def a_pipeline(
     *,
     registry: Registry | None = None,
+    limits: Limits | None = None,
     hooks: Iterable[Hook] = (),
     policy: Policy | None = None,
     resolver: Resolver | None = None,
@@ -349,9 +378,11 @@ def a_pipeline(
     sandbox: Sandbox | None = None,
     human: HumanControl | None = None,
     activity: ActivityFeed | None = None,
+    clock: Clock | None = None,
 ) -> Pipeline:
     return Pipeline(
         registry=registry or FakeRegistry(),
+        limits=limits or NoLimits(),
         hooks=HookChain.of(hooks),
         policy=policy or FakePolicy(),
         resolver=resolver or FakeResolver(),
@@ -359,7 +390,7 @@ def a_pipeline(
         sandbox=sandbox or RecordingSandbox(),
         human=human or FakePerson(),
         activity=activity or RecordingActivity(),
-        clock=FakeClock(),
+        clock=clock or FakeClock(),
     )
 
 

@@ -22,6 +22,7 @@ from browser_shell.testing.fakes import (
     FakePerson,
     FakePolicy,
     FakeResolver,
+    NoLimits,
     RecordingActivity,
     RecordingAudit,
     RecordingSandbox,
@@ -37,6 +38,7 @@ PICTURE = Attachment(mime_type="image/png", content=b"\x89PNG\r\n\x1a\n", name="
 async def main(way: str, port: int = 0) -> None:
     pipeline = Pipeline(
         registry=ToolRegistry([BrowserShellTool()]),
+        limits=NoLimits(),
         hooks=standard_chain(),
         policy=FakePolicy(blocked_hosts=frozenset({"blocked.example"})),
         resolver=FakeResolver(),

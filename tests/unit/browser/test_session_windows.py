@@ -13,7 +13,7 @@ from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import SessionLimits, Sessions
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.testing.fakes import FakeClock, FakePerson
+from browser_shell.testing.fakes import FakeClock, FakePerson, RecordingAudit
 
 
 @dataclass
@@ -47,6 +47,7 @@ class Box:
     devtools: RecordingDevTools
     clock: FakeClock
     person: FakePerson
+    audit: RecordingAudit
 
     async def use(self, subject: str, session_id: str, *, seconds_later: float = 2) -> Session:
         """One call, as far as windows are concerned."""
@@ -58,7 +59,7 @@ class Box:
 
 @pytest.fixture
 def box(tmp_path: Path) -> Box:
-    clock, person, supervisor = FakeClock(), FakePerson(), FakeSupervisor()
+    clock, person, supervisor, audit = FakeClock(), FakePerson(), FakeSupervisor(), RecordingAudit()
     sessions = Sessions(
         supervisor=supervisor,  # type: ignore[arg-type]  # a stand-in for a class, not for a port
         tabs=TabTracker(),
@@ -69,8 +70,9 @@ def box(tmp_path: Path) -> Box:
         proxy_addresses=ProxyAddresses(port=1),
         account=None,
         human=person,
+        audit=audit,
     )
-    return Box(sessions, supervisor.devtools, clock, person)
+    return Box(sessions, supervisor.devtools, clock, person, audit)
 
 
 async def test_the_session_that_was_used_last_comes_to_the_front_once(box: Box) -> None:

@@ -62,7 +62,10 @@ def test_braces_in_a_yaml_file_are_yaml() -> None:
     [
         ({"opne": {}}, "opne is an unknown key", "open, commands, output, sessions"),
         ({"open": {"allow_host": []}}, "open.allow_host is an unknown key", "allow_hosts"),
-        ({"limits": {"calls": 1}}, "limits is an unknown key", "sessions"),
+        ({"limits": {"calls": 1}}, "limits.calls is an unknown key", "calls_per_minute, calls_per_day"),
+        ({"limits": {"budget": {"elapsed": 1}}}, "limits.budget.elapsed is an unknown key", "elapsed_seconds"),
+        ({"limits": {"tools": {"run_pytest": {"rate": 1}}}}, "limits.tools.run_pytest.rate is", "calls_per_minute"),
+        ({"limits": {"subjects": {"ann": {"budget": {"x": 1}}}}}, "subjects.ann.budget.x is an", "max_retries"),
         ({"sessions": {"idle": 1}}, "sessions.idle is an unknown key", "idle_seconds"),
     ],
 )
@@ -235,3 +238,47 @@ def test_who_may_watch_and_who_may_touch(section: object, subject: str, watches:
     viewing = load({"viewing": section}).viewing
     assert viewing.decide(subject, ViewMode.VIEW).allowed is watches
     assert viewing.decide(subject, ViewMode.CONTROL).allowed is touches
+
+
+@pytest.mark.parametrize(
+    ("limits", "tool", "subject", "places"),
+    [
+        ({}, "browser-shell", "ann", 8),
+        ({}, "run_pytest", "ann", 2),
+        ({"concurrent_calls": 20}, "run_playwright", "ann", 2),
+        ({"concurrent_calls": 1}, "run_playwright", "ann", 1),
+        ({"tools": {"run_pytest": {"concurrent_calls": 6}}}, "run_pytest", "ann", 6),
+        ({"tools": {"run_pytest": {"concurrent_calls": 6}}}, "run_playwright", "ann", 2),
+        ({"subjects": {"ann": {"concurrent_calls": 5}}}, "run_pytest", "ann", 5),
+        ({"subjects": {"ann": {"concurrent_calls": 5}}}, "run_pytest", "bob", 2),
+    ],
+)
+def test_jobs_have_few_places_unless_somebody_says_otherwise(
+    limits: object, tool: str, subject: str, places: int
+) -> None:
+    assert policy_from({"limits": limits}, source="test").limits.of(subject, tool).concurrent_calls == places
+
+
+def test_a_budget_is_overridden_value_by_value() -> None:
+    limits = policy_from(
+        {"limits": {"tools": {"run_pytest": {"budget": {"max_retries": 1}}}, "budget": {"elapsed_seconds": 7}}},
+        source="test",
+    ).limits
+    budget = limits.of("ann", "run_pytest").budget
+    assert (budget.max_retries, budget.elapsed_seconds, budget.window_seconds) == (1, 7, 3600)
+    assert limits.of("ann", "browser-shell").budget.max_retries == 10
+
+
+@pytest.mark.parametrize(
+    ("limits", "path"),
+    [
+        ({"calls_per_minute": 0}, "limits.calls_per_minute"),
+        ({"calls_per_day": None}, "limits.calls_per_day"),
+        ({"concurrent_calls": "8"}, "limits.concurrent_calls"),
+        ({"budget": {"elapsed_seconds": -1}}, "limits.budget.elapsed_seconds"),
+        ({"tools": {"run_shell": {}}}, "limits.tools.run_shell"),
+        ({"subjects": {"": {}}}, "limits.subjects"),
+    ],
+)
+def test_no_limit_can_be_absent_and_no_tool_made_up(limits: object, path: str) -> None:
+    assert path in mistake({"limits": limits})

@@ -1,0 +1,160 @@
+"""`python -m bench.guards`: what a call costs besides its execution: limits, plan, hooks, policy and durable audit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+
+from browser_shell.app import SystemClock, new_call_id
+from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.ports import AuditLog, Limits
+from browser_shell.hooks.standard import standard_chain
+from browser_shell.limits.gate import LimitsGate
+from browser_shell.limits.opening import opened_gate
+from browser_shell.pipeline import Pipeline
+from browser_shell.policy.document import PolicyDocument, policy_from
+from browser_shell.policy.rules import UrlPolicy
+from browser_shell.testing.fakes import (
+    FakePerson,
+    FakeResolver,
+    NoLimits,
+    RecordingActivity,
+    RecordingAudit,
+    RecordingSandbox,
+)
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+
+_WIDE = {
+    "limits": {
+        "calls_per_minute": 100_000,
+        "calls_per_day": 10_000_000,
+        "budget": {"elapsed_seconds": 86_400},
+        "subjects": {f"subject-{number}": {"calls_per_minute": 10} for number in range(100)},
+    }
+}
+_REDIS = "/usr/bin/redis-server"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.guards", description=__doc__)
+    parser.add_argument("--calls", type=int, default=1500)
+    parser.add_argument("--directory", type=Path, help="where the log goes: the disk to measure (default: temporary)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+        print(json.dumps(anyio.run(_measure, Path(folder), arguments.calls), indent=1))
+
+
+async def _measure(folder: Path, calls: int) -> dict[str, object]:
+    document = policy_from(_WIDE, source="bench")
+    result: dict[str, object] = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    }
+    clock = SystemClock()
+    with JsonLinesAudit(path=folder / "audit.jsonl", clock=clock, policy_digest=document.digest()) as audit:
+        async with opened_gate(document.limits, redis_url="", clock=clock, new_id=new_call_id) as gate:
+            # In turn, so that a disk that slows down does so for both.
+            parts = {
+                "guards_and_audit_ms": _pipeline(document, gate, audit),
+                "without_limits_ms": _pipeline(document, NoLimits(), audit),
+                "guards_without_audit_ms": _pipeline(document, gate, RecordingAudit()),
+            }
+            times: dict[str, list[float]] = {name: [] for name in parts}
+            for number in range(calls):
+                for name, pipeline in parts.items():
+                    times[name].append(await _timed(pipeline, number))
+            result |= {name: _percentiles(values) for name, values in times.items()}
+            result["limits_in_memory_ms"] = _percentiles([await _admitted(gate, number) for number in range(calls)])
+        if Path(_REDIS).exists():
+            with _redis() as url:
+                async with opened_gate(document.limits, redis_url=url, clock=clock, new_id=new_call_id) as gate:
+                    result["limits_on_redis_ms"] = _percentiles(
+                        [await _admitted(gate, number) for number in range(calls)]
+                    )
+    return result
+
+
+def _pipeline(document: PolicyDocument, limits: Limits, audit: AuditLog) -> Pipeline:
+    rules = UrlPolicy(document)
+    return Pipeline(
+        registry=ToolRegistry([BrowserShellTool(allowed=rules.commands)]),
+        limits=limits,
+        hooks=standard_chain(),
+        policy=rules,
+        resolver=FakeResolver(),
+        audit=audit,
+        sandbox=RecordingSandbox(),
+        human=FakePerson(),
+        activity=RecordingActivity(),
+        clock=SystemClock(),
+    )
+
+
+def _call(number: int) -> ToolCall:
+    return ToolCall(
+        call_id=f"{number:024x}",
+        principal=Principal(subject="bench"),
+        tool="browser-shell",
+        arguments={"session_id": f"s{number % 8}", "argv": ["fill", "#name", f"text {number}"], "timeout_sec": 30},
+    )
+
+
+async def _timed(pipeline: Pipeline, number: int) -> float:
+    began = time.perf_counter()
+    outcome = await pipeline.handle(_call(number))
+    elapsed = (time.perf_counter() - began) * 1000
+    assert outcome.exit_code == 0, outcome.stderr  # noqa: S101  a refused call is quick and proves nothing
+    return elapsed
+
+
+async def _admitted(gate: LimitsGate, number: int) -> float:
+    began = time.perf_counter()
+    lease = await gate.admit(_call(number))
+    async with lease.running():
+        pass
+    await lease.settle(None)
+    return (time.perf_counter() - began) * 1000
+
+
+@contextmanager
+def _redis() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        path = f"{folder}/redis.sock"
+        argv = [_REDIS, "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
+            try:
+                _wait_for(path)
+                yield f"unix://{path}"
+            finally:
+                process.terminate()
+
+
+def _wait_for(path: str) -> None:
+    for _ in range(500):
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(path) == 0:
+                return
+        time.sleep(0.01)
+    raise TimeoutError("redis-server did not start")
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(values, n=100)
+    return {"p50": round(cuts[49], 3), "p95": round(cuts[94], 3), "p99": round(cuts[98], 3)}
+
+
+if __name__ == "__main__":
+    main()

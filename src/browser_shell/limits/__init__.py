@@ -1,0 +1,1 @@
+"""How much a subject may use a tool: rate, quota, concurrency, and the budget of a task."""

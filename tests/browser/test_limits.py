@@ -1,0 +1,146 @@
+"""Rate, quota, concurrency and budgets as a real client meets them: at one server, and at two that share a Redis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from support.limited_callers import KEY_SETTINGS, LIMITS, Answer, Caller, calling
+from support.redis_server import PASSWORD, RedisServer, running_redis
+from support.server import Server, running_server
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["memory", "redis"])
+def servers(request: pytest.FixtureRequest) -> Iterator[list[Server]]:
+    """All of them count together: one that counts for itself, or two on a Redis."""
+    if request.param == "memory":
+        with running_server({"limits": LIMITS}, env=KEY_SETTINGS) as server:
+            yield [server]
+        return
+    redis: RedisServer = request.getfixturevalue("redis")
+    env = {**KEY_SETTINGS, "BROWSER_SHELL_LIMITS_REDIS": redis.url}
+    with running_server({"limits": LIMITS}, env=env) as one, running_server({"limits": LIMITS}, env=env) as other:
+        yield [one, other]
+
+
+def address(server: Server) -> str:
+    return f"http://127.0.0.1:{server.port}"
+
+
+async def spread(servers: list[Server], subject: str, count: int, *argv: str) -> list[Answer]:
+    """Calls one after the other, at each server in turn."""
+    answers = []
+    for number in range(count):
+        async with calling(address(servers[number % len(servers)]), subject) as caller:
+            answers.append(await caller.run(*argv))
+    return answers
+
+
+def assert_recorded(servers: list[Server], subject: str, rule: str) -> None:
+    lines = [
+        record
+        for server in servers
+        for path in server.state.glob("*/audit.jsonl")
+        for record in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        if record.get("subject") == subject and record.get("rule_id") == rule
+    ]
+    assert {"POLICY_BLOCKED", "TOOL_FINISHED"} <= {line["kind"] for line in lines}
+
+
+@pytest.mark.promise("limits:rate")
+async def test_the_rate(servers: list[Server]) -> None:
+    *passed, refused = await spread(servers, "rate", 5, "close")
+    assert [answer.exit_code for answer in passed] == [0] * 4
+    assert (refused.exit_code, refused.name, refused.rule) == (75, "RATE_LIMITED", "limits.rate")
+    assert 0 < refused.meta["retry_after"] <= 61
+    assert_recorded(servers, "rate", "limits.rate")
+
+
+@pytest.mark.promise("limits:quota")
+async def test_the_quota(servers: list[Server]) -> None:
+    *passed, refused = await spread(servers, "quota", 5, "close")
+    assert [answer.exit_code for answer in passed] == [0] * 4
+    assert (refused.exit_code, refused.name, refused.rule) == (75, "RATE_LIMITED", "limits.quota")
+    assert 80_000 < refused.meta["retry_after"] <= 86_401
+    assert_recorded(servers, "quota", "limits.quota")
+
+
+@pytest.mark.promise("limits:budget-retries")
+async def test_the_budget_of_retries(servers: list[Server]) -> None:
+    *failed, refused = await spread(servers, "stubborn", 5, "click")
+    assert [answer.exit_code for answer in failed] == [2] * 4
+    assert (refused.exit_code, refused.name, refused.rule) == (75, "BUDGET_EXCEEDED", "limits.budget.retries")
+    assert 3_000 < refused.meta["retry_after"] <= 3_600
+    (other,) = await spread(servers, "stubborn", 1, "close")
+    assert other.exit_code == 0
+    assert_recorded(servers, "stubborn", "limits.budget.retries")
+
+
+@pytest.mark.promise("limits:budget-elapsed")
+async def test_the_budget_of_time(servers: list[Server]) -> None:
+    answers = await spread(servers, "slow", 1, "open", "about:blank")
+    assert answers[0].exit_code == 0
+    # On the second server, if there is one, that session is new: a first call there must be `open` too.
+    answers = await spread(servers[::-1], "slow", 1, "open", "about:blank")
+    stopped = (await spread(servers, "slow", 1, "wait", "5000"))[0]
+    assert (stopped.exit_code, stopped.name, stopped.rule) == (75, "BUDGET_EXCEEDED", "limits.budget.elapsed")
+    refused = await spread(servers, "slow", 2, "snapshot")
+    assert {(answer.name, answer.rule) for answer in refused} == {("BUDGET_EXCEEDED", "limits.budget.elapsed")}
+    assert all(500 < answer.meta["retry_after"] <= 600 for answer in refused)
+    assert_recorded(servers, "slow", "limits.budget.elapsed")
+
+
+@pytest.mark.promise("limits:concurrency")
+async def test_calls_at_one_time(servers: list[Server]) -> None:
+    for server in servers:
+        async with calling(address(server), "busy") as caller:
+            for session_id in ("a", "b"):
+                assert (await caller.run("open", "about:blank", session_id=session_id)).exit_code == 0
+    answers: list[Answer] = []
+
+    async def wait(caller: Caller, session_id: str) -> None:
+        answers.append(await caller.run("wait", "3000", session_id=session_id))
+
+    async with calling(address(servers[0]), "busy") as one, calling(address(servers[-1]), "busy") as other:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait, one, "a")
+            tasks.start_soon(wait, other, "b")
+            await anyio.sleep(1)
+            refused = [await caller.run("close", session_id="c") for caller in (one, other)]
+        after = [await caller.run("close", session_id="c") for caller in (one, other)]
+    assert {(answer.exit_code, answer.rule) for answer in refused} == {(75, "limits.concurrency")}
+    assert [answer.exit_code for answer in [*answers, *after]] == [0] * 4
+    assert_recorded(servers, "busy", "limits.concurrency")
+
+
+def test_nobody_wrote_the_password_of_redis_down(servers: list[Server]) -> None:
+    for server in servers:
+        assert PASSWORD not in "".join(server.lines)
+        for path in server.state.rglob("*"):
+            assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
+
+
+@pytest.mark.promise("limits:no-count-no-run")
+async def test_a_server_without_its_redis_refuses_and_recovers(redis: RedisServer) -> None:
+    env = {**KEY_SETTINGS, "BROWSER_SHELL_LIMITS_REDIS": redis.url}
+    with running_server({}, env=env) as server:
+        redis.stop()
+        (refused,) = await spread([server], "ann", 1, "close")
+        assert (refused.exit_code, refused.name, refused.rule) == (75, "LIMITS_UNAVAILABLE", "limits.unavailable")
+        assert refused.meta["retry_after"] > 0
+        redis.start()
+        (passed,) = await spread([server], "ann", 1, "close")
+        assert passed.exit_code == 0
+        assert PASSWORD not in "".join(server.lines)
+        assert_recorded([server], "ann", "limits.unavailable")

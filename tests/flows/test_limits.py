@@ -1,0 +1,120 @@
+"""Servers that are killed or whose clock jumps, seen by real clients."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from support.limited_callers import Answer, calling
+from support.redis_server import RedisServer, running_redis
+
+_PROGRAM = Path(__file__).parent.parent / "support" / "limits_server.py"
+_FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), Path("/nonexistent"))
+
+
+class LimitedServer:
+    def __init__(self, process: subprocess.Popen[str], clock: Path) -> None:
+        self.process = process
+        self.clock = clock
+        assert process.stdout is not None
+        self.address = process.stdout.readline().strip()
+        assert self.address.startswith("http://127.0.0.1:")
+
+    def set_clock(self, offset: str) -> None:
+        """Such as `+2d` or `-2d`. Its monotonic clock goes on as before, as on a real machine."""
+        self.clock.write_text(offset)
+
+
+@contextmanager
+def limited_server(directory: Path, limits: object, redis: RedisServer | None = None) -> Iterator[LimitedServer]:
+    assert _FAKETIME.exists(), "faketime is not installed; run: make install-dev"
+    clock = directory / f"clock-{time.monotonic_ns()}"
+    clock.write_text("+0")
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(_PROGRAM.parent.parent),
+        "LD_PRELOAD": str(_FAKETIME),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    argv = [sys.executable, str(_PROGRAM), json.dumps(limits), *([redis.url] if redis else [])]
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield LimitedServer(process, clock)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with running_redis() as server:
+        yield server
+
+
+async def run(server: LimitedServer, *argv: str) -> Answer:
+    async with calling(server.address, "anybody") as caller:
+        return await caller.run(*argv)
+
+
+@pytest.mark.promise("limits:no-clock-opens-the-gate")
+@pytest.mark.parametrize(
+    ("offset", "seconds"), [("+2m", 120), ("+400d", 34_560_000), ("-2m", -120), ("-400d", -34_560_000)]
+)
+@pytest.mark.parametrize("where", ["memory", "redis"])
+async def test_a_clock_that_jumps_does_not_open_the_gate(
+    where: str, offset: str, seconds: float, tmp_path: Path, redis: RedisServer
+) -> None:
+    redis.ask("FLUSHALL")
+    limits = {"calls_per_minute": 4, "concurrent_calls": 1, "budget": {"max_retries": 0, "window_seconds": 60}}
+    with limited_server(tmp_path, limits, redis if where == "redis" else None) as server:
+        assert (await run(server, "click")).exit_code == 2
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, server, "wait", "2500")
+            await anyio.sleep(1)
+            server.set_clock(offset)
+            assert (await run(server, "close")).rule == "limits.concurrency"
+        assert (await run(server, "click")).rule == "limits.budget.retries"
+        passed = [await run(server, "close") for _ in range(2)]
+        assert [answer.exit_code for answer in passed] == [0, 0]
+        assert abs(json.loads(passed[0].stdout)["wall"] - time.time() - seconds) < 60, "the clock did not jump"
+        assert (await run(server, "close")).rule == "limits.rate"
+        server.set_clock("+0")
+        assert (await run(server, "close")).rule == "limits.rate"
+
+
+@pytest.mark.promise("limits:killed-server-holds-no-place")
+async def test_the_places_of_a_killed_server_fall_free(tmp_path: Path, redis: RedisServer) -> None:
+    redis.ask("FLUSHALL")
+    limits = {"concurrent_calls": 1}
+    with limited_server(tmp_path, limits, redis) as one, limited_server(tmp_path, limits, redis) as other:
+        thread = threading.Thread(target=lambda: _abandon(one), daemon=True)
+        thread.start()
+        with anyio.fail_after(10):
+            while (await run(other, "close")).rule != "limits.concurrency":  # noqa: ASYNC110  nobody tells
+                await anyio.sleep(0.05)
+        one.process.kill()
+        killed_at = time.monotonic()
+        assert (await run(other, "close")).rule == "limits.concurrency"
+        with anyio.fail_after(30):
+            while (await run(other, "close")).exit_code != 0:  # noqa: ASYNC110  nobody tells
+                await anyio.sleep(0.2)
+        assert time.monotonic() - killed_at < 25
+        thread.join(5)
+
+
+def _abandon(server: LimitedServer) -> None:
+    """A call whose server dies under it."""
+    try:
+        anyio.run(run, server, "wait", "30000")
+    except BaseException:  # noqa: BLE001  whatever the client makes of it
+        return

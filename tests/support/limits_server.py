@@ -1,0 +1,51 @@
+"""A real HTTP server in a process of its own, with the real gate before a sandbox that only waits.
+
+python tests/support/limits_server.py LIMITS_AS_JSON [REDIS_URL]
+
+It has no browser, so that it can be killed, and its clock be bent, without harm to anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import anyio
+
+from browser_shell.app import SystemClock, new_call_id
+from browser_shell.core.calls import Principal
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.results import CommandResult
+from browser_shell.limits.opening import opened_gate
+from browser_shell.policy.document import policy_from
+from browser_shell.testing.fakes import a_pipeline
+from browser_shell.testing.live import serving
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+
+
+class WaitingSandbox:
+    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
+        return
+
+    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        if plan.name == "wait":
+            await anyio.sleep(int(plan.operands[0]) / 1000)
+        return CommandResult(exit_code=0, data={"wall": time.time()})
+
+
+async def main(limits: str, redis_url: str = "") -> None:
+    rules = policy_from({"limits": json.loads(limits)}, source="test").limits
+    clock = SystemClock()
+    async with opened_gate(rules, redis_url=redis_url, clock=clock, new_id=new_call_id) as gate:
+        pipeline = a_pipeline(
+            limits=gate, sandbox=WaitingSandbox(), registry=ToolRegistry([BrowserShellTool()]), clock=clock
+        )
+        async with serving(pipeline, clock=clock) as address:
+            print(address, flush=True)
+            await anyio.sleep_forever()
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "")

@@ -1,0 +1,344 @@
+"""What the gate admits when it counts in memory, on a clock that the test moves."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.errors import (
+    PRECEDENCE,
+    BrowserShellError,
+    BudgetExceeded,
+    CallRefused,
+    ErrorCode,
+    ExecutionTimedOut,
+    PolicyBlocked,
+    RateLimited,
+    SandboxViolation,
+    foremost,
+)
+from browser_shell.core.results import CommandResult
+from browser_shell.limits.gate import GateLease, LimitsGate
+from browser_shell.testing.fakes import FakeClock, a_call
+from support.gates import a_local_gate
+
+OK = CommandResult(exit_code=0)
+FAILED = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED)
+
+
+async def passes(gate: LimitsGate, call: ToolCall, result: CommandResult | None = OK) -> bool:
+    """One whole call. False when it was refused."""
+    try:
+        lease = await gate.admit(call)
+    except CallRefused:
+        return False
+    await lease.settle(result)
+    return True
+
+
+async def refusal(gate: LimitsGate, call: ToolCall) -> CallRefused:
+    with pytest.raises(CallRefused) as caught:
+        await gate.admit(call)
+    return caught.value
+
+
+async def ran(lease: GateLease, clock: FakeClock, seconds: float, result: CommandResult | None = OK) -> None:
+    async with lease.running():
+        clock.advance(seconds)
+    await lease.settle(result)
+
+
+@pytest.mark.promise("limits:rate")
+async def test_calls_above_the_rate_are_refused_and_told_when_to_come_back() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, calls_per_minute=3)
+    assert [await passes(gate, a_call()) for _ in range(4)] == [True, True, True, False]
+    error = await refusal(gate, a_call())
+    assert isinstance(error, RateLimited)
+    assert error.rule_id == "limits.rate"
+    assert error.retry_after_seconds == 61
+    clock.advance(59)
+    assert not await passes(gate, a_call())
+    clock.advance(2)
+    assert await passes(gate, a_call())
+
+
+async def test_the_rate_holds_across_the_border_of_two_windows() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, calls_per_minute=60)
+    assert await passes(gate, a_call())
+    clock.advance(55)
+    before = sum([await passes(gate, a_call()) for _ in range(100)])
+    clock.advance(10)
+    after = sum([await passes(gate, a_call()) for _ in range(100)])
+    assert (before, after) == (59, 5)  # A fixed window would let 60 more in.
+
+
+@pytest.mark.parametrize("used", [1, 5, 9, 10])
+@pytest.mark.parametrize("pause", [0, 7, 61, 95])
+async def test_whoever_waits_as_long_as_told_gets_in(used: int, pause: float) -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, calls_per_minute=10)
+    for _ in range(used):
+        await passes(gate, a_call())
+    clock.advance(pause)
+    while await passes(gate, a_call()):
+        pass
+    error = await refusal(gate, a_call())
+    assert isinstance(error, RateLimited)
+    clock.advance(error.retry_after_seconds or 0)
+    assert await passes(gate, a_call())
+
+
+async def test_refused_calls_do_not_make_the_wait_longer() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, calls_per_minute=2)
+    for _ in range(1000):
+        await passes(gate, a_call())
+    clock.advance(61)
+    assert await passes(gate, a_call())
+
+
+@pytest.mark.promise("limits:quota")
+async def test_calls_above_the_quota_are_refused_for_the_rest_of_the_day() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, calls_per_minute=10, calls_per_day=15)
+    for _ in range(2):
+        for _ in range(10):
+            await passes(gate, a_call())
+        clock.advance(121)
+    error = await refusal(gate, a_call())
+    assert (error.code, error.rule_id) == (ErrorCode.RATE_LIMITED, "limits.quota")
+    clock.advance(86_000)
+    assert not await passes(gate, a_call())
+    clock.advance(400)
+    assert await passes(gate, a_call())
+
+
+@pytest.mark.promise("limits:concurrency")
+async def test_calls_at_one_time_have_a_limit_and_a_place_comes_back_with_each_end() -> None:
+    gate = a_local_gate(concurrent_calls=2)
+    first, second = await gate.admit(a_call()), await gate.admit(a_call())
+    error = await refusal(gate, a_call())
+    assert (error.code, error.rule_id) == (ErrorCode.RATE_LIMITED, "limits.concurrency")
+    await first.settle(OK)
+    third = await gate.admit(a_call())
+    assert not await passes(gate, a_call())
+    for lease in (second, third):
+        await lease.settle(None)
+    assert len(gate.places) == 0  # type: ignore[arg-type]
+
+
+async def test_a_call_without_a_place_uses_up_neither_rate_nor_quota() -> None:
+    gate = a_local_gate(concurrent_calls=1, calls_per_minute=2)
+    lease = await gate.admit(a_call())
+    for _ in range(10):
+        assert not await passes(gate, a_call())
+    await lease.settle(OK)
+    assert await passes(gate, a_call())
+
+
+async def test_a_call_over_the_rate_holds_no_place() -> None:
+    gate = a_local_gate(concurrent_calls=1, calls_per_minute=1)
+    assert [await passes(gate, a_call()) for _ in range(3)] == [True, False, False]
+    assert len(gate.places) == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.promise("limits:subjects-apart")
+async def test_a_subject_that_floods_takes_nothing_from_another() -> None:
+    gate = a_local_gate(calls_per_minute=5, concurrent_calls=1)
+    held = await gate.admit(a_call(subject="mallory"))
+    for number in range(500):
+        assert not await passes(gate, a_call(subject="mallory", session_id=f"s{number}"))
+    await held.settle(OK)
+    assert [await passes(gate, a_call(subject="ann")) for _ in range(6)] == [True] * 5 + [False]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("a", "browser-shell"), ("a", "run_pytest")),
+        (("a/browser-shell", "x"), ("a", "browser-shell/x")),
+        (("a", "x"), ("a\ud800", "x")),
+        (("a", "x"), ("A", "x")),
+    ],
+)
+async def test_each_subject_and_tool_is_counted_for_itself(one: tuple[str, str], other: tuple[str, str]) -> None:
+    gate = a_local_gate(calls_per_minute=1)
+    for subject, tool in (one, other):
+        assert await passes(gate, a_call(subject=subject, tool=tool))
+        assert not await passes(gate, a_call(subject=subject, tool=tool))
+
+
+async def test_a_subjects_own_numbers_win_over_the_tools_and_those_over_the_general_ones() -> None:
+    gate = a_local_gate(
+        calls_per_minute=3,
+        tools={"run_pytest": {"calls_per_minute": 2, "concurrent_calls": 1}},
+        subjects={"ann": {"calls_per_minute": 1}},
+    )
+    for subject, tool, expected in [
+        ("bob", "browser-shell", 3),
+        ("bob", "run_pytest", 2),
+        ("ann", "run_pytest", 1),
+        ("ann", "browser-shell", 1),
+    ]:
+        assert sum([await passes(gate, a_call(subject=subject, tool=tool)) for _ in range(5)]) == expected
+
+
+@pytest.mark.promise("limits:budget-retries")
+async def test_a_call_that_keeps_failing_is_not_run_again() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"max_retries": 2, "window_seconds": 100})
+    call = a_call("click", "@e9")
+    assert [await passes(gate, call, FAILED) for _ in range(4)] == [True, True, True, False]
+    error = await refusal(gate, call)
+    assert isinstance(error, BudgetExceeded)
+    assert (error.rule_id, error.retry_after_seconds) == ("limits.budget.retries", 100)
+    assert await passes(gate, a_call("click", "@e8"), FAILED)
+    assert await passes(gate, a_call("click", "@e9", session_id="s2"), FAILED)
+    assert await passes(gate, a_call("click", "@e9", subject="ann"), FAILED)
+    clock.advance(101)
+    assert await passes(gate, call)
+
+
+async def test_success_wipes_the_slate() -> None:
+    gate = a_local_gate(budget={"max_retries": 1})
+    for _ in range(5):
+        assert await passes(gate, a_call(), FAILED)
+        assert await passes(gate, a_call(), OK)
+
+
+async def test_another_deadline_does_not_make_it_another_call() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    calls = [
+        ToolCall(
+            call_id="c",
+            principal=Principal(subject="u"),
+            tool="browser-shell",
+            arguments={"argv": ["wait", "#x"], "session_id": "s", "timeout_sec": seconds},
+        )
+        for seconds in (5, 6)
+    ]
+    assert [await passes(gate, call, FAILED) for call in calls] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        *((code, code.exit_code != 75) for code in ErrorCode),
+        (None, False),
+    ],
+)
+async def test_whoever_was_told_to_try_later_has_not_failed(error: ErrorCode | None, counts: bool) -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    result = CommandResult(exit_code=error.exit_code if error else 0, error=error)
+    assert await passes(gate, a_call(), result)
+    assert await passes(gate, a_call()) is not counts
+
+
+async def test_a_cancelled_call_has_not_failed() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    assert await passes(gate, a_call(), None)
+    assert await passes(gate, a_call())
+
+
+@pytest.mark.promise("limits:budget-elapsed")
+async def test_a_task_whose_time_is_used_up_runs_nothing_more_in_its_window() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
+    await ran(await gate.admit(a_call()), clock, 6)
+    await ran(await gate.admit(a_call("open")), clock, 6, None)
+    error = await refusal(gate, a_call())
+    assert isinstance(error, BudgetExceeded)
+    assert (error.rule_id, error.retry_after_seconds) == ("limits.budget.elapsed", 94)
+    assert await passes(gate, a_call(session_id="s2"))
+    clock.advance(95)
+    assert await passes(gate, a_call())
+
+
+async def test_a_run_is_stopped_when_the_time_of_its_task_is_used_up() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
+    await ran(await gate.admit(a_call()), clock, 9.99)
+    lease = await gate.admit(a_call())
+    with pytest.raises(BudgetExceeded) as caught:
+        async with lease.running():
+            await anyio.sleep_forever()
+    assert caught.value.rule_id == "limits.budget.elapsed"
+
+
+@pytest.mark.promise("limits:precedence")
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (ExecutionTimedOut("late"), ErrorCode.TIMEOUT),
+        (SandboxViolation("too many files"), ErrorCode.BUDGET_EXCEEDED),
+        (PolicyBlocked("no"), ErrorCode.BUDGET_EXCEEDED),
+    ],
+)
+async def test_when_the_budget_ends_while_something_else_goes_wrong_the_foremost_is_told(
+    fault: BrowserShellError, told: ErrorCode
+) -> None:
+    gate = a_local_gate(FakeClock(), budget={"elapsed_seconds": 1})
+    lease = await gate.admit(a_call())
+    lease.task = replace(lease.task, seconds_left=0.01)
+
+    async def run_until_stopped() -> None:
+        async with lease.running():
+            try:
+                await anyio.sleep_forever()
+            except anyio.get_cancelled_exc_class():
+                raise fault from None
+
+    with pytest.raises(BrowserShellError) as caught:
+        await run_until_stopped()
+    assert caught.value.code is told
+
+
+async def test_a_fault_in_time_is_told_as_it_is() -> None:
+    gate = a_local_gate()
+    lease = await gate.admit(a_call())
+    with pytest.raises(SandboxViolation):
+        async with lease.running():
+            raise SandboxViolation("too many files")
+
+
+def test_precedence_is_that_of_the_specification() -> None:
+    assert [code.name for code in PRECEDENCE] == ["TIMEOUT", "BUDGET_EXCEEDED", "SANDBOX_VIOLATION", "POLICY_BLOCKED"]
+    errors = [PolicyBlocked("p"), RateLimited("r"), SandboxViolation("s"), BudgetExceeded("b"), ExecutionTimedOut("t")]
+    told = []
+    while errors:
+        told.append(foremost(*errors))
+        errors.remove(told[-1])
+    assert [error.code.name for error in told] == [*(code.name for code in PRECEDENCE), "RATE_LIMITED"]
+
+
+async def test_a_used_up_budget_is_told_before_a_used_up_rate() -> None:
+    gate = a_local_gate(calls_per_minute=1, budget={"max_retries": 0})
+    await passes(gate, a_call(), FAILED)
+    assert (await refusal(gate, a_call())).code is ErrorCode.BUDGET_EXCEEDED
+    assert (await refusal(gate, a_call("open"))).code is ErrorCode.RATE_LIMITED
+
+
+@pytest.mark.promise("limits:no-clock-opens-the-gate")
+@pytest.mark.parametrize("jump", [-400 * 86_400, -61, 61, 86_401, 400 * 86_400])
+async def test_a_wall_clock_that_jumps_neither_opens_nor_jams_the_gate(
+    jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, calls_per_minute=2, budget={"max_retries": 0, "window_seconds": 30})
+    await passes(gate, a_call("click"), FAILED)
+    await passes(gate, a_call())
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + jump)
+    clock.epoch += jump
+    assert (await refusal(gate, a_call("click"))).rule_id == "limits.budget.retries"
+    assert (await refusal(gate, a_call())).rule_id == "limits.rate"
+    clock.advance(31)
+    assert (await refusal(gate, a_call("click"))).rule_id == "limits.rate"
+    clock.advance(90)
+    assert await passes(gate, a_call("click"))
