@@ -155,6 +155,9 @@ Hook: TypeAlias = BeforeHook[PlanT] | AfterHook[PlanT]
 class Sandbox(Protocol):
     """Runs a command in a browser that can do no harm."""
 
+    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
+        """The plan was judged and is being recorded. The sandbox may get ready for it, and may not begin it."""
+
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, TryLater."""
 
@@ -168,6 +171,9 @@ class JobSandbox(Protocol):
 
 class Runner(Protocol[PlanT_contra]):
     """Finds the backend of a plan."""
+
+    def foresee(self, call: ToolCall, plan: PlanT_contra) -> None:
+        """The plan is allowed and will run once it is recorded: what helps it, and does nothing yet, may begin."""
 
     async def run(self, call: ToolCall, plan: PlanT_contra, tell: TellProgress) -> CommandResult:
         """Raises: what the backend raises."""
@@ -279,6 +285,9 @@ class BrowserSessions(Protocol):
 
     def hold(self, subject: str, session_id: str) -> AbstractAsyncContextManager[BrowserSession]:
         """Raises: TryLater."""
+
+    def name_of(self, subject: str, session_id: str) -> str:
+        """The driver's name for a session, whether it is open or not."""
 
     async def close(self, subject: str, session_id: str) -> bool: ...
 
