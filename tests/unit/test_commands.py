@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import logging
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -194,3 +196,8 @@ def test_an_address_of_redis_is_checked_and_never_shown(address: str) -> None:
     assert "BROWSER_SHELL_LIMITS_REDIS" in str(wrong.value)
     assert "s3cret" not in str(wrong.value)
     assert "s3cret" not in repr(settings(BROWSER_SHELL_LIMITS_REDIS="rediss://:s3cret@h:1/0"))
+
+
+def test_a_server_without_a_redis_does_not_load_its_client() -> None:
+    code = "import sys, browser_shell.cli; sys.exit('redis' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
