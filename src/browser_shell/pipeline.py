@@ -125,6 +125,7 @@ class Pipeline:
             raise
         # Nothing may rewrite the plan below this line: what was judged is what runs.
         trail.judged_ms = self._ms_since(trail.started)
+        self.sandbox.foresee(trail.call.principal, plan)
         await self._record(trail, RecordKind.SANDBOX_EXEC)
         began = self.clock.monotonic()
         try:

@@ -108,7 +108,7 @@ def _read_access(env: Mapping[str, str]) -> AccessSettings:
         jwt_audience=env.get("JWT_AUDIENCE", "").strip() or None,
         jwt_issuer=env.get("JWT_ISSUER", "").strip() or None,
         ticket_seconds=_number(env, "TICKET_TTL_SECONDS", 30, 1, 300),
-        requests_per_second=_number(env, "BROWSER_SHELL_REQUESTS_PER_SECOND", 30, 1, 100_000),
+        requests_per_second=_number(env, "BROWSER_SHELL_REQUESTS_PER_SECOND", 60, 1, 100_000),
         metrics_address=env.get("METRICS_ADDRESS", "").strip(),
     )
 

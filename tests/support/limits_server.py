@@ -26,6 +26,9 @@ from browser_shell.tools.registry import ToolRegistry
 
 
 class WaitingSandbox:
+    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
+        return
+
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         if plan.name == "wait":
             await anyio.sleep(int(plan.operands[0]) / 1000)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import structlog
-from anyio.abc import SocketAttribute, SocketListener, SocketStream
+from anyio import to_thread
 
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 
 log = structlog.get_logger()
 
-_CHUNK_BYTES = 256 * 1024
+_CHUNK_BYTES = 64 * 1024
+_MAX_CONNECTIONS = 64
+"""One daemon for each session, and the command lines that look for the browser."""
 _CONNECTIONS_TABLE = Path("/proc/net/tcp")
 _ESTABLISHED = "01"
 _NO_INODE = "0"
@@ -38,17 +41,22 @@ def listen_for_driver(port: int) -> socket.socket:
 
 
 async def relay(
-    listener: SocketListener, connect: Callable[[], Awaitable[socket.socket]], *, allowed_uids: frozenset[int]
+    listener: socket.socket, connect: Callable[[], Awaitable[socket.socket]], *, allowed_uids: frozenset[int]
 ) -> None:
     """Joins every connection of an allowed account to one of `connect`'s, until cancelled.
 
     DevTools can do anything, and other people's programs on this machine can reach loopback too.
     """
+    threads = anyio.CapacityLimiter(2 * _MAX_CONNECTIONS)
+    open_now = 0
+    our_port = int(listener.getsockname()[1])
 
-    async def handle(client: SocketStream) -> None:
-        async with client:
-            peer_port = int(client.extra(SocketAttribute.remote_port))  # noqa: S610  no Django here
-            our_port = int(client.extra(SocketAttribute.local_port))  # noqa: S610
+    async def handle(client: socket.socket, peer_port: int) -> None:
+        nonlocal open_now
+        with client:
+            if open_now >= _MAX_CONNECTIONS:
+                log.warning("devtools_connections_full", most=_MAX_CONNECTIONS)
+                return
             owner = _owner_of(peer_port, our_port)
             if owner is None:
                 return  # It has left already.
@@ -56,13 +64,24 @@ async def relay(
                 log.warning("devtools_stranger_refused", uid=owner)
                 return
             try:
-                inner = await SocketStream.from_socket(await connect())
+                inner = await connect()
             except BrowserUnavailable:
                 return
-            async with inner:
-                await _join(client, inner)
+            with inner:
+                open_now += 1
+                try:
+                    await _join(client, inner, threads)
+                finally:
+                    open_now -= 1
 
-    await listener.serve(handle)
+    async with anyio.create_task_group() as connections:
+        while True:
+            await anyio.wait_readable(listener)
+            try:
+                client, address = listener.accept()
+            except OSError:
+                continue  # It has left already.
+            connections.start_soon(handle, client, int(address[1]))
 
 
 def _owner_of(peer_port: int, our_port: int) -> int | None:
@@ -80,19 +99,44 @@ def _owner_of(peer_port: int, our_port: int) -> int | None:
     return None
 
 
-async def _join(one: SocketStream, other: SocketStream) -> None:
+async def _join(one: socket.socket, other: socket.socket, threads: anyio.CapacityLimiter) -> None:
+    """Copies both ways until either side has gone: DevTools connections end as a whole.
+
+    By threads that wait inside the kernel: a command of the driver is a dozen questions and answers in a row, and each
+    turn of the event loop would be added to every one of them.
+    """
+    for end in (one, other):
+        end.setblocking(True)
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    async def copy(source: socket.socket, sink: socket.socket) -> None:
+        await to_thread.run_sync(_copy, source, sink, limiter=threads)
+        tasks.cancel_scope.cancel()
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_copy, one, other, tasks.cancel_scope)
-        tasks.start_soon(_copy, other, one, tasks.cancel_scope)
+        tasks.start_soon(copy, one, other)
+        tasks.start_soon(copy, other, one)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            _shut(one, other)  # Wakes both threads, also when this task is cancelled.
 
 
-async def _copy(source: SocketStream, sink: SocketStream, both: anyio.CancelScope) -> None:
-    """DevTools connections end as a whole: there is nothing to say once one side has gone."""
+def _copy(source: socket.socket, sink: socket.socket) -> None:
+    buffer = memoryview(bytearray(_CHUNK_BYTES))
     try:
-        while True:
-            await sink.send(await source.receive(_CHUNK_BYTES))
-    except (OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        both.cancel()
+        while count := source.recv_into(buffer):
+            sink.sendall(buffer[:count])
+    except OSError:
+        pass  # Broken is ended.
+    finally:
+        _shut(source, sink)
+
+
+def _shut(*ends: socket.socket) -> None:
+    for end in ends:
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
 
 
 def own_uids(account_uid: int | None) -> frozenset[int]:

@@ -115,6 +115,10 @@ class Sessions:
             await self._end(session, rule_id="")
         return True
 
+    def name_of(self, subject: str, session_id: str) -> str:
+        """The driver's name for a session, whether it is open or not."""
+        return SessionKey(subject=subject, session_id=session_id).internal_name()
+
     def count(self) -> int:
         return sum(bool(session.context_id) for session in self._open.values())
 

@@ -27,6 +27,7 @@ from browser_shell.browser.devtools import DevTools, DevToolsEvent, DevToolsRefu
 from browser_shell.browser.devtools_relay import own_uids, relay
 from browser_shell.browser.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.jail import JailSettings, running_jail
+from browser_shell.browser.network_service import network_service_ended
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import BrowserShellError, BrowserUnavailable, JailUnavailable, SandboxUnavailable
 
@@ -163,20 +164,18 @@ class BrowserSupervisor:
         ):
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(jail.proxy_listener.dup()))
             if self._driver_listener is not None:
-                tasks.start_soon(
-                    self._relay, await SocketListener.from_socket(self._driver_listener.dup()), jail.connect
-                )
+                tasks.start_soon(self._relay, self._driver_listener, jail.connect)
             url = await devtools_url(self._chromium.port, jail.connect, process=jail.process)
             self._connect_to_proxy = jail.connect_to_proxy
             async with self._connected(url, jail.connect, None) as devtools:
                 tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
+                tasks.start_soon(_end_without_network, jail.process.pid, tasks.cancel_scope)
                 await jail.process.wait()
                 tasks.cancel_scope.cancel()
 
-    async def _relay(self, listener: SocketListener, connect: Connect) -> None:
+    async def _relay(self, listener: socket.socket, connect: Connect) -> None:
         account = self._chromium.account
-        async with listener:
-            await relay(listener, connect, allowed_uids=own_uids(account.uid if account else None))
+        await relay(listener, connect, allowed_uids=own_uids(account.uid if account else None))
 
     async def _unjailed_life(self, network: OpenNetwork, display: RunningDisplay) -> None:
         remove_profile(self._chromium)
@@ -229,6 +228,12 @@ class BrowserSupervisor:
         self._current = connection
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+
+async def _end_without_network(browser_pid: int, life: anyio.CancelScope) -> None:
+    await network_service_ended(browser_pid)
+    log.warning("network_service_ended")
+    life.cancel()
 
 
 async def _end_when_closed(devtools: DevTools, scope: anyio.CancelScope) -> None:

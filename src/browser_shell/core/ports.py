@@ -133,6 +133,9 @@ Hook: TypeAlias = BeforeHook | AfterHook
 class Sandbox(Protocol):
     """Runs a plan somewhere it can do no harm."""
 
+    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
+        """The plan was judged and is being recorded. The sandbox may get ready for it, and may not begin it."""
+
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, TryLater."""
 
@@ -243,6 +246,9 @@ class BrowserSessions(Protocol):
 
     def hold(self, subject: str, session_id: str) -> AbstractAsyncContextManager[BrowserSession]:
         """Raises: TryLater."""
+
+    def name_of(self, subject: str, session_id: str) -> str:
+        """The driver's name for a session, whether it is open or not."""
 
     async def close(self, subject: str, session_id: str) -> bool: ...
 

@@ -39,11 +39,13 @@ _MARGIN_SECONDS = 0.3
 """A wait ends this long before the deadline, so that a condition that never comes costs no page."""
 _DIALOG_GRACE_SECONDS = 0.5
 """What a command still gets to finish after it opened a dialog."""
+_DIALOG_POLL_SECONDS = 0.02
 _HIDDEN_POLL_SECONDS = 0.15
 _HISTORY = frozenset({"back", "forward", "reload"})
 _OUTLAST_A_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
 """What the driver goes on with after the answer. Everything else ends then, and keeps the refs that it knows."""
 _BY_DEVTOOLS = frozenset({"tab", "dialog"})
+_WITHOUT_DRIVER = _BY_DEVTOOLS | {"close"}
 _FILE_TYPES = {"jpeg": ("jpg", "image/jpeg"), "png": ("png", "image/png")}
 
 
@@ -66,6 +68,11 @@ class BrowserSandbox:
     human: HumanControl
     clock: Clock
     limits: ArtifactLimits
+
+    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
+        """Gets ready for a command that is being recorded. Nothing of it is known to anybody outside yet."""
+        if plan.name not in _WITHOUT_DRIVER:
+            self.driver.foresee(self.sessions.name_of(principal.subject, plan.session_id))
 
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, SessionGone, TryLater."""
@@ -95,9 +102,7 @@ class BrowserSandbox:
         if plan.name in _BY_DEVTOOLS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
         else:
-            dialog = session.dialog()
-            if dialog is not None:
-                raise _blocked_by(dialog)
+            await self._unblocked(session)
             tabs_before = {tab.tab_id for tab in session.tabs()}
             began = self.clock.monotonic()
             async with self._recovered(session):
@@ -115,6 +120,20 @@ class BrowserSandbox:
                 if tab.tab_id not in tabs_before
             ]
         return _with_notices(result, notices)
+
+    async def _unblocked(self, session: BrowserSession) -> None:
+        """An alert asks nothing, and the driver answers it by itself: it only blocks when it stays.
+
+        Raises: DialogOpen.
+        """
+        asked = session.dialog()
+        with anyio.move_on_after(_DIALOG_GRACE_SECONDS):
+            # Nothing tells of a dialog's end.
+            while asked is not None and asked.kind == "alert" and session.dialog() is asked:  # noqa: ASYNC110
+                await anyio.sleep(_DIALOG_POLL_SECONDS)
+        dialog = session.dialog()
+        if dialog is not None and (dialog is asked or dialog.kind != "alert"):
+            raise _blocked_by(dialog)
 
     @asynccontextmanager
     async def _recovered(self, session: BrowserSession) -> AsyncIterator[None]:
@@ -156,10 +175,12 @@ class BrowserSandbox:
         opened: list[Dialog] = []
 
         async def watch() -> None:
-            opened.append(await session.dialog_opening())
-            await anyio.sleep(_DIALOG_GRACE_SECONDS)
-            if session.dialog() is None:
-                await watch()
+            stays = False
+            while not stays:
+                opened.append(await session.dialog_opening())
+                await anyio.sleep(_DIALOG_GRACE_SECONDS)
+                # A page may show one alert after the other, each of which the driver answers.
+                stays = session.dialog() is opened[-1]
             tasks.cancel_scope.cancel()
 
         async with anyio.create_task_group() as tasks:

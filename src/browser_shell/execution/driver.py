@@ -125,6 +125,11 @@ class AgentBrowserDriver:
                 await self._quieten(name)
         return reply
 
+    def foresee(self, name: str) -> None:
+        """A command of this session is about to come: its CLI may start now, and waits for its words."""
+        if name in self._daemons and name not in self._busy:
+            self._spares.hasten(name)
+
     async def settle(self, name: str) -> None:
         """Waits a moment until the idle daemons of other sessions have taken note of this session's new page.
 
@@ -187,7 +192,7 @@ class AgentBrowserDriver:
 
     async def _invoke(self, name: str, commands: Sequence[Words], *, annotate: bool, seconds: float) -> DriverReply:
         stdin: JsonValue = [list(words) for words in commands]
-        begun = None if annotate else self._spares.take(name)
+        begun = None if annotate else await self._spares.take(name)
         if begun is None:
             begun = await spawn.begin(self._command(name, annotate=annotate))
         return read_reply(await spawn.finish(begun, json.dumps(stdin).encode("utf-8"), seconds=seconds))

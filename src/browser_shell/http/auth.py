@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from browser_shell.core.calls import Principal
@@ -21,6 +22,8 @@ CLOCK_SKEW_SECONDS = 5
 LONGEST_LIFETIME_SECONDS = 366 * 24 * 3600
 THROWAWAY_SECONDS = 30 * 24 * 3600
 """The key is gone with the process, so the token is too."""
+
+_REMEMBERED_TOKENS = 256
 
 _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/=-]+)")
@@ -71,37 +74,10 @@ class TokenHolders:
 
     def verify(self, token: str) -> Principal | Unknown:
         """What a token is worth now."""
-        found = _COMPACT.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
-        if found is None:
-            return Unknown("not a token")
         try:
-            header, claims, signature = (_decoded(part) for part in found.groups())
-        except ValueError:
-            return Unknown("not a token")
-        # The header is read before the signature is checked, but all it can do is to be refused.
-        if not self._header_is_ours(header):
-            return Unknown("the token's header is not one that is accepted here")
-        if not self.key.signs(signature, token.rpartition(".")[0].encode("ascii")):
-            return Unknown("the token's signature is wrong")
-        try:
-            return self._principal(_json_object(claims))
+            return self._principal(_signed_claims(self.key, token))
         except ValueError as wrong:
             return Unknown(str(wrong))
-
-    def _header_is_ours(self, encoded: bytes) -> bool:
-        try:
-            header = _json_object(encoded)
-        except ValueError:
-            return False
-        kind, kid = header.get("typ", "JWT"), header.get("kid", "-")
-        return (
-            header.keys() <= _HEADER_KEYS
-            and header.get("alg") == self.key.algorithm
-            and isinstance(kind, str)
-            and kind.lower() in _TYPES
-            and isinstance(kid, str)
-            and _KID.fullmatch(kid) is not None
-        )
 
     def _principal(self, claims: JsonObject) -> Principal:
         now = self.clock.wall()
@@ -162,6 +138,45 @@ def make_token(
     algorithm = verify_key(key.public_key()).algorithm
     signed = ".".join(_encoded(json.dumps(part).encode()) for part in ({"alg": algorithm, "typ": "JWT"}, claims))
     return f"{signed}.{_encoded(sign(key, signed.encode()))}"
+
+
+@lru_cache(maxsize=_REMEMBERED_TOKENS)
+def _signed_claims(key: VerifyKey, token: str) -> JsonObject:
+    """What a token says, if the key signed it. Whether that is good now is another question, asked every time.
+
+    Only good ones are remembered: a wrong one raises, and a raised error is not kept.
+
+    Raises: ValueError, in words that repeat nothing of the token.
+    """
+    found = _COMPACT.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
+    if found is None:
+        raise ValueError("not a token")
+    try:
+        header, claims, signature = (_decoded(part) for part in found.groups())
+    except ValueError as wrong:
+        raise ValueError("not a token") from wrong
+    # The header is read before the signature is checked, but all it can do is to be refused.
+    if not _header_is_ours(header, key.algorithm):
+        raise ValueError("the token's header is not one that is accepted here")
+    if not key.signs(signature, token.rpartition(".")[0].encode("ascii")):
+        raise ValueError("the token's signature is wrong")
+    return _json_object(claims)
+
+
+def _header_is_ours(encoded: bytes, algorithm: str) -> bool:
+    try:
+        header = _json_object(encoded)
+    except ValueError:
+        return False
+    kind, kid = header.get("typ", "JWT"), header.get("kid", "-")
+    return (
+        header.keys() <= _HEADER_KEYS
+        and header.get("alg") == algorithm
+        and isinstance(kind, str)
+        and kind.lower() in _TYPES
+        and isinstance(kid, str)
+        and _KID.fullmatch(kid) is not None
+    )
 
 
 def _encoded(data: bytes) -> str:

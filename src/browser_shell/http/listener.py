@@ -82,6 +82,7 @@ async def serve_listener(
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # Nobody's word for where a request came from is taken here.
             http=_protocol(patience or Patience()),
             ws=RefusableSocket,
             ws_max_size=MAX_SOCKET_MESSAGE_BYTES,

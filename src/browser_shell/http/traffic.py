@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from browser_shell.core.ports import Clock
 
-DEFAULT_REQUESTS_PER_SECOND = 30
+DEFAULT_REQUESTS_PER_SECOND = 60
 LEAST_BURST = 150
 MAX_REQUESTS_AT_ONCE = 64
 MAX_SOCKETS_OF_ONE = 8

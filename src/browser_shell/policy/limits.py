@@ -91,9 +91,9 @@ class BudgetSection(_Section):
 class LimitsSection(_Section):
     """How much a subject may use a tool. Every number counts for one subject and one tool. None can be unlimited."""
 
-    calls_per_minute: CallsPerMinute = 300
+    calls_per_minute: CallsPerMinute = 3_000
     """Rate: calls in a sliding minute."""
-    calls_per_day: CallsPerDay = 20_000
+    calls_per_day: CallsPerDay = 200_000
     """Quota: calls in sliding 24 hours."""
     concurrent_calls: ConcurrentCalls = 8
     """Calls at one time; of `run_playwright` and `run_pytest` at most 2, unless they or the subject are named below."""

@@ -21,11 +21,16 @@ class SpareCommands:
         self._in_use = in_use
         """Whether a command of this name runs now. A start beside it would only take its processor away."""
         self._waiting: dict[str, spawn.Begun] = {}
+        self._starting: dict[str, anyio.Event] = {}
         self._wished: set[str] = set()
+        self._hurried: set[str] = set()
+        self._hurry = anyio.Event()
         self._wish_made = anyio.Event()
 
-    def take(self, name: str) -> spawn.Begun | None:
+    async def take(self, name: str) -> spawn.Begun | None:
         """The waiting program of this name, if there is one and it still waits."""
+        if name in self._starting:
+            await self._starting[name].wait()
         begun = self._waiting.pop(name, None)
         if begun is None or begun.process.returncode is not None:
             return None
@@ -36,6 +41,14 @@ class SpareCommands:
         if name not in self._waiting:
             self._wished.add(name)
             self._wish_made.set()
+
+    def hasten(self, name: str) -> None:
+        """Asks for one at once: somebody is about to take it."""
+        if name in self._waiting or name in self._starting:
+            return
+        self._hurried.add(name)
+        self.wish(name)
+        self._hurry.set()
 
     async def drop(self, name: str) -> None:
         """Ends the program of this name, and forgets the wish for one."""
@@ -50,13 +63,21 @@ class SpareCommands:
             while True:
                 await self._wish_made.wait()
                 self._wish_made = anyio.Event()
-                await anyio.sleep(_QUIET_SECONDS)
-                for name in tuple(self._wished):
-                    await self._grant(name)
+                with anyio.move_on_after(_QUIET_SECONDS):
+                    await self._hurry.wait()
+                await self._grant_some()
         finally:
             with anyio.CancelScope(shield=True):
                 for name in list(self._waiting):
                     await self.drop(name)
+
+    async def _grant_some(self) -> None:
+        """Those in a hurry alone; all of them when nobody is."""
+        hurried, self._hurried, self._hurry = self._hurried & self._wished, set(), anyio.Event()
+        for name in hurried or tuple(self._wished):
+            await self._grant(name)
+        if self._wished:
+            self._wish_made.set()
 
     async def _grant(self, name: str) -> None:
         if name not in self._wished:
@@ -64,11 +85,15 @@ class SpareCommands:
         if self._in_use(name):
             self._wished.discard(name)  # Calls come one upon the other; the end of this one wishes again.
             return
+        started = self._starting[name] = anyio.Event()
         try:
             begun = await spawn.begin(self._build(name))
         except SandboxUnavailable:
             self._wished.discard(name)
             return
+        finally:
+            del self._starting[name]
+            started.set()
         if name in self._wished and name not in self._waiting:
             self._wished.discard(name)
             self._waiting[name] = begun

@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
-from anyio.abc import SocketListener
 
 from browser_shell.browser.devtools_relay import listen_for_driver, own_uids, relay
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
@@ -49,11 +49,7 @@ async def a_relay(allowed: frozenset[int], *, browser_is_up: bool = True) -> Asy
                 link.setblocking(False)
                 return link
 
-            async def serve() -> None:
-                async with await SocketListener.from_socket(raw.dup()) as listener:
-                    await relay(listener, connect, allowed_uids=allowed)
-
-            tasks.start_soon(serve)
+            tasks.start_soon(partial(relay, raw, connect, allowed_uids=allowed))
             yield running
             tasks.cancel_scope.cancel()
 

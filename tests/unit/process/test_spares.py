@@ -43,7 +43,7 @@ async def waiting(spares: SpareCommands, *names: str) -> None:
 async def taken(spares: SpareCommands, name: str) -> spawn.Begun:
     with anyio.fail_after(5):
         while True:
-            begun = spares.take(name)
+            begun = await spares.take(name)
             if begun is not None:
                 return begun
             await anyio.sleep(0.01)
@@ -64,7 +64,7 @@ async def test_nothing_waits_unless_it_was_wished_for(busy: set[str]) -> None:
     async with running(spares):
         spares.wish("a")
         begun = await taken(spares, "a")
-        assert spares.take("b") is None
+        assert await spares.take("b") is None
         await spawn.discard(begun)
 
 
@@ -87,7 +87,7 @@ async def test_none_starts_beside_a_running_call(busy: set[str]) -> None:
         spares.wish("a")
         spares.wish("b")
         await spawn.discard(await taken(spares, "b"))
-        assert spares.take("a") is None
+        assert await spares.take("a") is None
 
 
 async def test_a_program_that_ended_while_it_waited_is_not_handed_out(busy: set[str]) -> None:
@@ -96,7 +96,7 @@ async def test_a_program_that_ended_while_it_waited_is_not_handed_out(busy: set[
         spares.wish("a")
         await waiting(spares, "a")
         await spawn.discard(spares._waiting["a"])
-        assert spares.take("a") is None
+        assert await spares.take("a") is None
 
 
 async def test_a_program_that_cannot_start_is_no_fault(busy: set[str]) -> None:
@@ -104,4 +104,35 @@ async def test_a_program_that_cannot_start_is_no_fault(busy: set[str]) -> None:
     async with running(spares):
         spares.wish("a")
         await anyio.sleep(0.1)
-        assert spares.take("a") is None
+        assert await spares.take("a") is None
+
+
+async def test_one_in_a_hurry_starts_at_once_and_is_waited_for(busy: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_shell.process.spares._QUIET_SECONDS", 3600)
+    spares = SpareCommands(echo, in_use=busy.__contains__)
+    async with running(spares):
+        spares.wish("calm")
+        spares.hasten("a")
+        with anyio.fail_after(5):
+            while "a" not in spares._starting | spares._waiting:  # noqa: ASYNC110  there is no event to wait for
+                await anyio.sleep(0.001)
+        begun = await spares.take("a")
+        assert begun is not None
+        assert await spares.take("calm") is None
+        await spawn.discard(begun)
+
+
+async def test_a_second_hurry_starts_no_second_program(busy: set[str]) -> None:
+    made: list[str] = []
+
+    def counted(name: str) -> spawn.Command:
+        made.append(name)
+        return echo(name)
+
+    spares = SpareCommands(counted, in_use=busy.__contains__)
+    async with running(spares):
+        spares.hasten("a")
+        await waiting(spares, "a")
+        spares.hasten("a")
+        await anyio.sleep(0.1)
+    assert made == ["a"]

@@ -1,0 +1,44 @@
+"""A server carries no MCP client around, and whoever wants one still gets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+UNUSED = ("mcp.client.session", "mcp.server.mcpserver.server", "httpx2")
+
+
+def run(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_server_leaves_the_client_unopened() -> None:
+    loaded = run(f"import sys, browser_shell.app; print([name for name in {UNUSED!r} if name in sys.modules])")
+    assert loaded == "[]"
+
+
+def test_a_plugin_that_wants_the_client_gets_it() -> None:
+    script = (
+        "import browser_shell.app, mcp, mcp.server\n"
+        "from mcp import ClientSession\n"
+        "from mcp.server import Server, MCPServer\n"
+        "from mcp.server.lowlevel import Server as Low\n"
+        "from browser_shell.http.mcp_endpoint import Server as Ours\n"
+        "print(ClientSession.__name__, MCPServer.__name__, Server is Low is Ours, mcp.server.Server is Low)"
+    )
+    assert run(script) == "ClientSession MCPServer True True"
+
+
+def test_a_client_that_was_there_first_stays() -> None:
+    script = (
+        "import mcp, sys\nbefore = mcp\nimport browser_shell.http.mcp_endpoint\n"
+        "print(sys.modules['mcp'] is before, mcp.ClientSession.__name__)"
+    )
+    assert run(script) == "True ClientSession"
+
+
+def test_names_that_nobody_has_are_missed_as_usual() -> None:
+    script = "import browser_shell.app, mcp\nprint(hasattr(mcp, '__wrapped__'), hasattr(mcp, 'no_such_name'))"
+    assert run(script) == "False False"
