@@ -54,7 +54,7 @@ class ErrorCode(Enum):
     )
     SANDBOX_VIOLATION = _Code(126, -32006, "The job broke a rule of its container. Do not repeat it unchanged.")
     LIMITS_UNAVAILABLE = _Code(
-        75, 1012, "The server cannot count calls, so it runs none. Wait some seconds; then tell its operator."
+        75, 1013, "The server cannot count calls, so it runs none. Wait some seconds; then tell its operator."
     )
     AUDIT_UNAVAILABLE = _Code(75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
     SESSION_GONE = _Code(1, 1009, "The session's page is gone. Begin again with open.")

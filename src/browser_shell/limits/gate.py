@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import anyio
 import structlog
 from limits.errors import StorageError
-from redis.exceptions import RedisError
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BrowserShellError, LimitsUnavailable, RateLimited, foremost
@@ -26,7 +25,7 @@ ADMIT_SECONDS = 2.0
 SETTLE_SECONDS = 2.0
 _GIVE_BACK_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
-_COUNTERS_AWAY = (RedisError, StorageError, OSError)
+_COUNTERS_AWAY = (StorageError, OSError)
 """`TimeoutError` is an `OSError`."""
 
 log = structlog.get_logger()

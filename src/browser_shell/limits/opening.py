@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import anyio
-from limits.aio.storage import RedisStorage
-from redis.asyncio import BlockingConnectionPool, Redis
-
-from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import Clock, NewId
 from browser_shell.limits.budget import BudgetBook
 from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.memory import MonotonicMemoryStorage
 from browser_shell.limits.places import LocalPlaces
-from browser_shell.limits.shared_places import SharedPlaces
 from browser_shell.limits.windows import CallWindows
 from browser_shell.policy.limits import LimitsSection
-
-_PREFIX = "browser-shell"
-_SOCKET_SECONDS = 1.0
-_CONNECTIONS = 32
 
 
 def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGate:
@@ -42,52 +31,12 @@ def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGa
 async def opened_gate(
     rules: LimitsSection, *, redis_url: str, clock: Clock, new_id: NewId
 ) -> AsyncIterator[LimitsGate]:
-    """The gate for as long as the server runs. A Redis that is away refuses calls, and does not keep it from starting.
-
-    Raises: ConfigurationInvalid.
-    """
+    """The gate for as long as the server runs. Raises: ConfigurationInvalid."""
     if not redis_url:
         yield local_gate(rules, clock=clock, new_id=new_id)
         return
-    pool = _connections(redis_url)
-    redis = Redis(connection_pool=pool)
-    # The address only chooses the kind; the connections are those of the pool, password included.
-    storage = RedisStorage(
-        "async+redis://",
-        wrap_exceptions=True,
-        implementation="redispy",
-        key_prefix=_PREFIX,
-        connection_pool=pool,  # type: ignore[arg-type]  # documented; the library types all options alike
-    )
-    places = SharedPlaces(redis, prefix=_PREFIX)
-    gate = LimitsGate(
-        rules=rules,
-        windows=CallWindows(storage),
-        # The library adds this process's clock to the seconds that Redis names; here it is taken off again.
-        budgets=BudgetBook(storage=storage, now=time.time),
-        places=places,
-        clock=clock,
-        new_id=new_id,
-    )
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(places.keep)
-            yield gate
-            tasks.cancel_scope.cancel()
-    finally:
-        with anyio.move_on_after(_SOCKET_SECONDS, shield=True):
-            await pool.aclose()
+    # Here and not above: the client takes 4 MB of every server, and most have no Redis.
+    from browser_shell.limits.shared_gate import shared_gate
 
-
-def _connections(redis_url: str) -> BlockingConnectionPool:
-    try:
-        return BlockingConnectionPool.from_url(
-            redis_url,
-            max_connections=_CONNECTIONS,
-            timeout=_SOCKET_SECONDS,
-            socket_timeout=_SOCKET_SECONDS,
-            socket_connect_timeout=_SOCKET_SECONDS,
-        )
-    except ValueError:
-        # Without the cause's words: they quote the address, and it may hold a password.
-        raise ConfigurationInvalid("BROWSER_SHELL_LIMITS_REDIS: is not an address of a Redis") from None
+    async with shared_gate(rules, redis_url=redis_url, clock=clock, new_id=new_id) as gate:
+        yield gate

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import anyio
 import structlog
+from limits.errors import StorageError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -59,15 +61,20 @@ class SharedPlaces:
         """Lease id to key: what `keep` renews."""
 
     async def take(self, key: str, lease_id: str, *, limit: int) -> float:
-        if not await self._take(keys=[self._name(key)], args=[lease_id, limit, self._place_seconds]):
+        """Raises: StorageError, as the library's counters do."""
+        with _told_as_storage_error():
+            taken = await self._take(keys=[self._name(key)], args=[lease_id, limit, self._place_seconds])
+        if not taken:
             return self.RETRY_SECONDS
         self._held[lease_id] = key
         return 0.0
 
     async def give_back(self, key: str, lease_id: str) -> None:
+        """Raises: StorageError."""
         # Before anything is awaited, so that it is not renewed after it was given back.
         self._held.pop(lease_id, None)
-        await self._redis.zrem(self._name(key), lease_id)
+        with _told_as_storage_error():
+            await self._redis.zrem(self._name(key), lease_id)
 
     async def keep(self) -> None:
         """Says for ever that this server lives and which places it holds."""
@@ -90,3 +97,12 @@ class SharedPlaces:
 
     def _name(self, key: str) -> str:
         return f"{self._prefix}:places:{key}"
+
+
+@contextmanager
+def _told_as_storage_error() -> Iterator[None]:
+    """Whoever asks knows one library's errors, not two."""
+    try:
+        yield
+    except RedisError as fault:
+        raise StorageError(fault) from fault
