@@ -61,7 +61,7 @@ class ErrorCode(Enum):
     BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
     DRIVER_UNAVAILABLE = _Code(127, 1007, "agent-browser could not run. Repeat once; then tell the operator.")
     ENGINE_UNAVAILABLE = _Code(
-        127, 1013, "The container engine did not run the job. Repeat once; then tell the operator."
+        127, 1012, "The container engine did not run the job. Repeat once; then tell the operator."
     )
     HOOK_FAILED = _Code(126, 1008, "A hook of this server failed, so the call was refused. Tell its operator.")
     INTERNAL_ERROR = _Code(127, -32603, "A fault in the server. Repeat once; then tell the operator.")
