@@ -93,7 +93,7 @@ async def test_the_budget_of_time(servers: list[Server]) -> None:
     assert answers[0].exit_code == 0
     # On the second server, if there is one, that session is new: a first call there must be `open` too.
     answers = await spread(servers[::-1], "slow", 1, "open", "about:blank")
-    stopped = (await spread(servers, "slow", 1, "wait", "5000"))[0]
+    stopped = (await spread(servers, "slow", 1, "wait", "25000"))[0]
     assert (stopped.exit_code, stopped.name, stopped.rule) == (75, "BUDGET_EXCEEDED", "limits.budget.elapsed")
     refused = await spread(servers, "slow", 2, "snapshot")
     assert {(answer.name, answer.rule) for answer in refused} == {("BUDGET_EXCEEDED", "limits.budget.elapsed")}

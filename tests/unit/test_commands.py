@@ -112,7 +112,7 @@ def test_the_defaults_are_closed() -> None:
     assert (found.access.public_hosts, found.access.allowed_origins, found.access.metrics_address) == ((), (), "")
     assert (found.access.jwt_public_key, found.access.jwt_algorithm) == ("", "RS256")
     assert (found.access.jwt_audience, found.access.jwt_issuer) == (None, None)
-    assert (found.access.ticket_seconds, found.access.requests_per_second) == (30, 30)
+    assert (found.access.ticket_seconds, found.access.requests_per_second) == (30, 60)
     assert not found.access.unsafe_no_auth
 
 
