@@ -170,7 +170,7 @@ class Pipeline(Generic[PlanT]):
 
     async def _execute(self, trail: _Trail[PlanT], plan: PlanT) -> CommandResult:
         with anyio.move_on_after(plan.timeout_seconds + plan.settling_seconds + SANDBOX_GRACE_SECONDS):
-            return await self.runner.run(trail.call, plan, trail.tell)
+            return await self.runner.run(trail.call, plan, _without_secrets(trail.tell))
         raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
 
     async def _after(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
@@ -239,6 +239,15 @@ class Pipeline(Generic[PlanT]):
                 text=_typed_text(plan, kind),
             )
         )
+
+
+def _without_secrets(tell: TellProgress) -> TellProgress:
+    """What is told on the way never meets the after-hooks."""
+
+    async def redacted(done: float, total: float, message: str) -> None:
+        await tell(done, total, redact_text(message))
+
+    return redacted
 
 
 def _typed_text(plan: Plan | None, kind: RecordKind) -> SecretText | None:

@@ -9,7 +9,7 @@ import base64
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import anyio
@@ -81,8 +81,9 @@ def build_server(handler: CallHandler, *, new_id: NewId, instructions: str = INS
         work: anyio.CancelScope = scope.get(_WORK) or anyio.CancelScope()
 
         async def tell(done: float, total: float, message: str) -> None:
-            # Does nothing for a caller that gave no progress token.
-            await context.session.report_progress(done, total, message)
+            # Does nothing for a caller that gave no progress token. That one has gone is noticed by the exchange.
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await context.session.report_progress(done, total, message)
 
         try:
             with work:
