@@ -1,5 +1,5 @@
 # Two commands matter: `make up` and `make test`. Both work from a clean clone on a fresh Debian or Ubuntu machine.
-.PHONY: help install install-dev up test check bench conformance lock clean
+.PHONY: help install install-dev up test check bench conformance jobs-image test-jobs lock clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 
@@ -21,14 +21,21 @@ test: install-dev ## install what the tests need and run all of them, real Chrom
 check: install-dev ## ruff, mypy --strict, import-linter
 	@scripts/check
 
-bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the egress proxy, the audit log, the guards
+bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the egress proxy, the audit log, the guards, test jobs
 	@$(BIN)/python -m bench
 	-@$(BIN)/python -m bench.egress
 	@$(BIN)/python -m bench.audit
 	@$(BIN)/python -m bench.guards
+	-@$(BIN)/python -m bench.jobs
 
 conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
 	@scripts/conformance
+
+jobs-image: ## build the image for test jobs, with Docker or with ENGINE=podman
+	@scripts/jobs-image
+
+test-jobs: install-dev ## hostile and ordinary jobs in real containers, with Docker and with Podman
+	@scripts/test-jobs
 
 lock: ## write the hashed requirement files anew
 	@scripts/lock

@@ -21,6 +21,7 @@ from browser_shell.app import SystemClock, new_call_id
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.ports import AuditLog, Limits
+from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.standard import standard_chain
 from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.opening import opened_gate
@@ -96,7 +97,7 @@ def _pipeline(document: PolicyDocument, limits: Limits, audit: AuditLog) -> Pipe
         policy=rules,
         resolver=FakeResolver(),
         audit=audit,
-        sandbox=RecordingSandbox(),
+        runner=ExecutionRunner(browser=RecordingSandbox()),
         human=FakePerson(),
         activity=RecordingActivity(),
         clock=SystemClock(),

@@ -27,6 +27,7 @@ from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import Clock, Limits
 from browser_shell.egress.denial_records import DenialRecords
 from browser_shell.execution.driver import AgentBrowserDriver
+from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.health_probes import health_probes
 from browser_shell.hooks.plugins import installed_hooks
 from browser_shell.hooks.standard import standard_chain
@@ -44,7 +45,7 @@ from browser_shell.process.account import account_to_drop_to
 from browser_shell.process.children import watch_children_cheaply
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.process.privileges import give_up_root, hand_over
-from browser_shell.settings import Settings
+from browser_shell.settings import JOBS_DIRECTORY, Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from browser_shell.viewer.activity import RecentActivity
@@ -107,14 +108,7 @@ async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int],
     # Before anything starts, so that a taken port is said at once, and a free one stays ours.
     listener = listen_on(settings.host, settings.port)
     metrics, metrics_address = Metrics(), read_metrics_address(settings.access.metrics_address)
-    front_settings = FrontSettings(
-        neighbours=neighbours(
-            listen=settings.host, hosts=settings.access.public_hosts, origins=settings.access.allowed_origins
-        ),
-        ticket_seconds=settings.access.ticket_seconds,
-        requests_per_second=settings.access.requests_per_second,
-        viewing=settings.policy.viewing,
-    )
+    front_settings = front_settings_of(settings)
 
     async def front(parts: _Parts) -> None:
         app = build_front(
@@ -139,6 +133,18 @@ async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int],
         await _run(settings, front)
 
 
+def front_settings_of(settings: Settings) -> FrontSettings:
+    """Raises: ConfigurationInvalid."""
+    return FrontSettings(
+        neighbours=neighbours(
+            listen=settings.host, hosts=settings.access.public_hosts, origins=settings.access.allowed_origins
+        ),
+        ticket_seconds=settings.access.ticket_seconds,
+        requests_per_second=settings.access.requests_per_second,
+        viewing=settings.policy.viewing,
+    )
+
+
 async def serve_stdio(settings: Settings) -> None:
     """Serves one client over standard input and output. Raises: ConfigurationInvalid, BrowserUnavailable."""
 
@@ -158,13 +164,14 @@ async def _run(settings: Settings, front: Callable[[_Parts], Awaitable[None]]) -
         _parts(settings, limits) as parts,
         anyio.create_task_group() as foreground,
     ):
-        foreground.start_soon(_cancel_on_signal, foreground.cancel_scope)
+        foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
         async with _browser_running(parts):
             await front(parts)
         foreground.cancel_scope.cancel()
 
 
-async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
+async def cancel_on_signal(scope: anyio.CancelScope) -> None:
+    """Ends the scope when somebody asks the server to stop."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
             log.info("stopping", signal=signal.Signals(number).name)
@@ -204,7 +211,7 @@ async def _parts(settings: Settings, limits: Limits) -> AsyncIterator[_Parts]:
         port = settings.unsafe_attach_port or settings.devtools_port or _free_port()
         layout = held.enter_context(claimed_layout(settings.runtime_directory, port, None))
         clock = SystemClock()
-        audit = held.enter_context(_audit(settings, port, clock))
+        audit = held.enter_context(open_audit(settings, str(port), clock))
         takeover = Takeover(clock=clock, audit=audit, idle_seconds=settings.policy.viewing.control_idle_seconds)
         activity = RecentActivity()
         browser = build_browser(
@@ -234,7 +241,7 @@ async def _parts(settings: Settings, limits: Limits) -> AsyncIterator[_Parts]:
                 policy=browser.rules,
                 resolver=browser.resolver,
                 audit=audit,
-                sandbox=browser.sandbox,
+                runner=ExecutionRunner(browser=browser.sandbox),
                 human=takeover,
                 activity=activity,
                 clock=clock,
@@ -252,7 +259,7 @@ def _stop_being_root(settings: Settings) -> None:
     if account is None:
         return
     for directory in (settings.runtime_directory, settings.state_directory):
-        hand_over(directory, account)
+        hand_over(directory, account, beside=(JOBS_DIRECTORY,))
     make_socket_directory()
     give_up_root(account)
 
@@ -272,10 +279,11 @@ def _live_view(settings: Settings, parts: _Parts) -> ASGIApp | None:
     )
 
 
-def _audit(settings: Settings, port: int, clock: Clock) -> JsonLinesAudit:
+def open_audit(settings: Settings, directory: str, clock: Clock) -> JsonLinesAudit:
+    """The log of one server, in a directory of its own. Raises: ConfigurationInvalid."""
     rules = settings.policy.audit
     return JsonLinesAudit(
-        path=_audit_path(settings, port),
+        path=_audit_path(settings, directory),
         clock=clock,
         policy_digest=settings.policy.digest(),
         rotate_bytes=rules.rotate_bytes,
@@ -284,8 +292,8 @@ def _audit(settings: Settings, port: int, clock: Clock) -> JsonLinesAudit:
     )
 
 
-def _audit_path(settings: Settings, port: int) -> Path:
-    directory = settings.state_directory / str(port)
+def _audit_path(settings: Settings, name: str) -> Path:
+    directory = settings.state_directory / name
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as cause:

@@ -16,8 +16,9 @@ import structlog
 from browser_shell import __version__
 from browser_shell.app import access_of, serve, serve_stdio
 from browser_shell.audit_commands import add_audit_commands
-from browser_shell.core.errors import BrowserShellError
+from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.doctor_command import add_doctor_command
+from browser_shell.evidence_commands import add_evidence_commands
 from browser_shell.greeting import greeting
 from browser_shell.health_command import add_health_command
 from browser_shell.policy_check import run_check
@@ -95,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     add_audit_commands(commands)
+    add_evidence_commands(commands)
     add_token_command(commands)
     add_health_command(commands)
     add_doctor_command(commands)
@@ -102,6 +104,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_server_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile",
+        choices=("minimal", "write"),
+        default="minimal",
+        help="minimal: the browser; write: test jobs in containers, and no browser",
+    )
+    parser.add_argument(
+        "--workspace", type=Path, metavar="DIR", help="profile write: whose tests are run (BROWSER_SHELL_WORKSPACE)"
+    )
     parser.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML)")
     parser.add_argument(
         "--unsafe-attach",
@@ -119,6 +130,13 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
 def _settings(arguments: argparse.Namespace) -> Settings:
     policy_path = arguments.policy.resolve() if arguments.policy else None
     settings = read_settings(policy_path=policy_path, port=getattr(arguments, "port", None))
+    writes, workspace = arguments.profile == "write", arguments.workspace
+    if writes and (arguments.unsafe_attach is not None or arguments.unsafe_no_jail):
+        raise ConfigurationInvalid("--profile write has no browser: --unsafe-attach and --unsafe-no-jail mean nothing")
+    if workspace is not None and not writes:
+        raise ConfigurationInvalid("--workspace: only with --profile write")
+    if workspace is not None:
+        settings = replace(settings, jobs=replace(settings.jobs, workspace=workspace.resolve()))
     return replace(settings, unsafe_attach_port=arguments.unsafe_attach, unsafe_no_jail=arguments.unsafe_no_jail)
 
 
@@ -132,7 +150,14 @@ def _serve(arguments: argparse.Namespace) -> int:
     )
     access = access_of(settings)
     _report_unsafe(settings)
-    anyio.run(partial(serve, settings, access=access, on_ready=partial(_greet, settings, access.token)))
+    on_ready = partial(_greet, settings, access.token)
+    if arguments.profile == "write":
+        # Here and not above: a server of the browser's does without the 10 MB of an engine's client.
+        from browser_shell.job_app import serve_jobs
+
+        anyio.run(partial(serve_jobs, settings, access=access, on_ready=on_ready))
+    else:
+        anyio.run(partial(serve, settings, access=access, on_ready=on_ready))
     return 0
 
 
@@ -140,7 +165,12 @@ def _stdio(arguments: argparse.Namespace) -> int:
     _log_to_stderr()
     settings = _settings(arguments)
     _report_unsafe(settings)
-    anyio.run(serve_stdio, settings)
+    if arguments.profile == "write":
+        from browser_shell.job_app import serve_jobs_stdio
+
+        anyio.run(serve_jobs_stdio, settings)
+    else:
+        anyio.run(serve_stdio, settings)
     return 0
 
 
@@ -151,13 +181,15 @@ def _report_unsafe(settings: Settings) -> None:
     if settings.unsafe_no_jail:
         lines.append("--unsafe-no-jail: Chromium is on this machine's network; only its proxy settings hold it back")
     if settings.access.unsafe_no_auth:
-        lines.append(f"--unsafe-no-auth: everyone who reaches {settings.host} may drive and watch the browser")
+        lines.append(
+            f"--unsafe-no-auth: everyone who reaches {settings.host} may use this server's tools, and watch its browser"
+        )
     for line in lines:
         print(f"UNSAFE: {line}", file=sys.stderr)
 
 
-def _greet(settings: Settings, token: str | None, port: int) -> None:
-    print(greeting(settings, token=token, port=port), flush=True)
+def _greet(settings: Settings, token: str | None, port: int, job_image: str = "") -> None:
+    print(greeting(settings, token=token, port=port, job_image=job_image), flush=True)
 
 
 def _log_to_stderr() -> None:

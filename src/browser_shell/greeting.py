@@ -11,7 +11,7 @@ from browser_shell.settings import Settings
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # named, not listened on
 
 
-def greeting(settings: Settings, *, token: str | None, port: int) -> str:
+def greeting(settings: Settings, *, token: str | None, port: int, job_image: str = "") -> str:
     """For people, who read it in a terminal. It holds the throw-away token, so it goes nowhere else."""
     host = _ANYWHERE.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
     address = f"http://{host}:{port}"
@@ -28,7 +28,11 @@ def greeting(settings: Settings, *, token: str | None, port: int) -> str:
             f"                         of a throw-away key: good until this server stops, at most {days} days;"
         )
         lines.append("                         for one of your own: browser-shell token keygen, and JWT_PUBLIC_KEY")
-    if settings.unsafe_attach_port is None:
+    if job_image:
+        lines.append(f"  workspace              {settings.jobs.workspace}, read-only for jobs")
+        lines.append(f"  runs and evidence      {settings.jobs.artifacts}")
+        lines.append(f"  job image              {settings.policy.sandbox.image} is {job_image}")
+    elif settings.unsafe_attach_port is None:
         # In the fragment, which browsers keep to themselves: the token is in no request line and in no log.
         credential = f"#token={token}" if token is not None else ""
         lines.append(f"  live view              {address}/vnc/{credential}")

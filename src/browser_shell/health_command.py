@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.http.health import SOCKET_NAME, Health, ask_health
-from browser_shell.settings import Settings, read_settings
+from browser_shell.settings import JOBS_DIRECTORY, Settings, read_settings
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 def add_health_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     health = commands.add_parser("health", help="ask the running server how it is; exit code 0 is well")
     health.add_argument("--ready", action="store_true", help="also fail when it could not serve a call right now")
+    health.add_argument("--profile", choices=("minimal", "write"), default="minimal", help="of which server")
     health.set_defaults(command=_health)
 
 
 def _health(arguments: argparse.Namespace) -> int:
-    health = ask_health(_socket(read_settings()))
+    settings = read_settings()
+    writes = arguments.profile == "write"
+    health = ask_health(settings.runtime_directory / JOBS_DIRECTORY / SOCKET_NAME if writes else _socket(settings))
     print(in_words(health))
     return 0 if (health.ready if arguments.ready else health.live) else 1
 
@@ -38,7 +41,7 @@ def _socket(settings: Settings) -> Path:
     """Of the server with this DevTools port; when the port is left to chance, of the only server there is."""
     if settings.devtools_port:
         return settings.runtime_directory / str(settings.devtools_port) / SOCKET_NAME
-    found = sorted(settings.runtime_directory.glob(f"*/{SOCKET_NAME}"))
+    found = sorted(settings.runtime_directory.glob(f"[0-9]*/{SOCKET_NAME}"))
     if len(found) > 1:
         raise ConfigurationInvalid("several servers run here; set BROWSER_REMOTE_DEBUGGING_PORT to say which")
     return found[0] if found else settings.runtime_directory / "none" / SOCKET_NAME

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import anyio
 import structlog
@@ -22,7 +23,7 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.plans import BrowserCommand, Plan
 from browser_shell.core.ports import (
     ActivityFeed,
     AuditLog,
@@ -31,12 +32,15 @@ from browser_shell.core.ports import (
     HumanControl,
     IpAddress,
     Limits,
+    PlanT,
     Policy,
     Registry,
     Resolver,
-    Sandbox,
+    Runner,
+    TellProgress,
     Tool,
     ToolDescription,
+    tell_nobody,
 )
 from browser_shell.core.records import AuditRecord, RecordKind, SecretText
 from browser_shell.core.results import CommandResult, ToolOutcome
@@ -59,14 +63,15 @@ log = structlog.get_logger()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Trail:
+class _Trail(Generic[PlanT]):
     """What is known of a call so far. Every record of the call is written from it."""
 
     call: ToolCall
+    tell: TellProgress
     started: float
-    tool: Tool | None = None
+    tool: Tool[PlanT] | None = None
     lease: CallLease | None = None
-    plan: BrowserCommand | None = None
+    plan: PlanT | None = None
     judged_ms: float | None = None
     ran_ms: float | None = None
     result: CommandResult | None = None
@@ -74,16 +79,16 @@ class _Trail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pipeline:
+class Pipeline(Generic[PlanT]):
     """Takes one call from its arguments to its outcome."""
 
-    registry: Registry
+    registry: Registry[PlanT]
     limits: Limits
-    hooks: HookChain
-    policy: Policy
+    hooks: HookChain[PlanT]
+    policy: Policy[PlanT]
     resolver: Resolver
     audit: AuditLog
-    sandbox: Sandbox
+    runner: Runner[PlanT]
     human: HumanControl
     activity: ActivityFeed
     clock: Clock
@@ -91,12 +96,12 @@ class Pipeline:
     def tools(self) -> Sequence[ToolDescription]:
         return tuple(tool.describe() for tool in self.registry.all())
 
-    async def handle(self, call: ToolCall) -> ToolOutcome:
+    async def handle(self, call: ToolCall, tell: TellProgress = tell_nobody) -> ToolOutcome:
         """Answer one call.
 
         Raises: UnknownTool, and CallRefused when the name of the tool is reserved. Anything else becomes an outcome.
         """
-        trail = _Trail(call=call, started=self.clock.monotonic())
+        trail: _Trail[PlanT] = _Trail(call=call, tell=tell, started=self.clock.monotonic())
         try:
             trail.result = await self._run(trail)
         except BrowserShellError as error:
@@ -108,9 +113,9 @@ class Pipeline:
             trail.result = _failure(BrowserShellError("the server failed on this call"))
         finally:
             await self._close(trail)
-        return _outcome(call, trail.result)
+        return _outcome(call, trail.tool, trail.result)
 
-    async def _run(self, trail: _Trail) -> CommandResult:
+    async def _run(self, trail: _Trail[PlanT]) -> CommandResult:
         await self._record(trail, RecordKind.MCP_TOOL_CALL)
         try:
             # A name that no tool has is not counted: it costs nothing, and callers could make up any number of them.
@@ -125,17 +130,17 @@ class Pipeline:
             raise
         # Nothing may rewrite the plan below this line: what was judged is what runs.
         trail.judged_ms = self._ms_since(trail.started)
-        self.sandbox.foresee(trail.call.principal, plan)
+        self.runner.foresee(trail.call, plan)
         await self._record(trail, RecordKind.SANDBOX_EXEC)
         began = self.clock.monotonic()
         try:
             async with trail.lease.running():
-                result = await self._execute(trail.call, plan)
+                result = await self._execute(trail, plan)
         finally:
             trail.ran_ms = self._ms_since(began)
         return await self._after(trail.call, plan, result)
 
-    async def _judge(self, trail: _Trail, tool: Tool) -> BrowserCommand:
+    async def _judge(self, trail: _Trail[PlanT], tool: Tool[PlanT]) -> PlanT:
         trail.plan = tool.plan(trail.call.arguments)
         trail.plan = await self._before(trail.call, trail.plan)
         decision = self.policy.decide(trail.plan, await self._look_up(trail.plan))
@@ -144,7 +149,7 @@ class Pipeline:
         require_agents_turn(self.human)
         return trail.plan
 
-    async def _look_up(self, plan: BrowserCommand) -> dict[str, Sequence[IpAddress]]:
+    async def _look_up(self, plan: PlanT) -> dict[str, Sequence[IpAddress]]:
         answers: dict[str, Sequence[IpAddress]] = {}
         # A name that is not answered in time has no addresses, and the policy refuses a name without addresses.
         with anyio.move_on_after(LOOKUP_SECONDS):
@@ -153,7 +158,7 @@ class Pipeline:
                 answers[host] = await self.resolver.resolve(host)
         return answers
 
-    async def _before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+    async def _before(self, call: ToolCall, plan: PlanT) -> PlanT:
         try:
             with anyio.fail_after(HOOKS_SECONDS):
                 return await self.hooks.before(call, plan)
@@ -163,12 +168,12 @@ class Pipeline:
             log.exception("before_hook_failed", call_id=call.call_id)
             raise HookFailed("a hook failed before the command ran; nothing ran", rule_id="hook.before") from error
 
-    async def _execute(self, call: ToolCall, plan: BrowserCommand) -> CommandResult:
-        with anyio.move_on_after(plan.timeout_seconds + SANDBOX_GRACE_SECONDS):
-            return await self.sandbox.run(call.principal, plan)
+    async def _execute(self, trail: _Trail[PlanT], plan: PlanT) -> CommandResult:
+        with anyio.move_on_after(plan.timeout_seconds + plan.settling_seconds + SANDBOX_GRACE_SECONDS):
+            return await self.runner.run(trail.call, plan, _without_secrets(trail.tell))
         raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
 
-    async def _after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+    async def _after(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
         try:
             with anyio.fail_after(HOOKS_SECONDS):
                 return await self.hooks.after(call, plan, result)
@@ -179,7 +184,7 @@ class Pipeline:
             message = "the command ran, but a hook failed on its result, which is withheld"
             raise HookFailed(message, rule_id="hook.after") from error
 
-    async def _close(self, trail: _Trail) -> None:
+    async def _close(self, trail: _Trail[PlanT]) -> None:
         if trail.lease is not None:
             await trail.lease.settle(trail.result)
         # The act is over, so a failure to record its end cannot undo it; the next call will find the log closed.
@@ -192,10 +197,10 @@ class Pipeline:
             log.error("last_record_timed_out", call_id=trail.call.call_id)
         self.activity.add(self._activity(trail))
 
-    def _activity(self, trail: _Trail) -> Activity:
+    def _activity(self, trail: _Trail[PlanT]) -> Activity:
         """What people who watch may know of the call: neither what was typed nor where on a host it went."""
         plan, result = trail.plan, trail.result
-        host = plan.targets[0].host if plan and plan.targets else ""
+        host = plan.host if plan else ""
         rule_id = result.rule_id if result else ""
         return Activity(
             at=self.clock.wall(),
@@ -210,7 +215,7 @@ class Pipeline:
     def _ms_since(self, moment: float) -> float:
         return round((self.clock.monotonic() - moment) * 1000, 1)
 
-    async def _record(self, trail: _Trail, kind: RecordKind) -> None:
+    async def _record(self, trail: _Trail[PlanT], kind: RecordKind) -> None:
         call, plan, result = trail.call, trail.plan, trail.result
         ended = kind is RecordKind.TOOL_FINISHED
         await self.audit.record(
@@ -222,10 +227,12 @@ class Pipeline:
                 session_id=call.session_id,
                 trace_id=call.trace_id,
                 subcommand=plan.name if plan else named_subcommand(call.arguments),
-                host=plan.targets[0].host if plan and plan.targets else "",
+                host=plan.host if plan else "",
                 rule_id=result.rule_id if result else "",
                 error=_error_word(result, ended=ended),
                 exit_code=result.exit_code if result else None,
+                run_id=result.run_id if result else "",
+                sha256=result.evidence_sha256 if result else "",
                 judged_ms=trail.judged_ms,
                 ran_ms=trail.ran_ms,
                 duration_ms=self._ms_since(trail.started) if ended else None,
@@ -234,7 +241,16 @@ class Pipeline:
         )
 
 
-def _typed_text(plan: BrowserCommand | None, kind: RecordKind) -> SecretText | None:
+def _without_secrets(tell: TellProgress) -> TellProgress:
+    """What is told on the way never meets the after-hooks."""
+
+    async def redacted(done: float, total: float, message: str) -> None:
+        await tell(done, total, redact_text(message))
+
+    return redacted
+
+
+def _typed_text(plan: Plan | None, kind: RecordKind) -> SecretText | None:
     """Once for each call, where it is decided whether the text goes into the page."""
     decided = kind in (RecordKind.SANDBOX_EXEC, RecordKind.POLICY_BLOCKED)
     text = plan.typed_text if isinstance(plan, BrowserCommand) and decided else None
@@ -257,7 +273,8 @@ def _failure(error: BrowserShellError) -> CommandResult:
     )
 
 
-def _outcome(call: ToolCall, result: CommandResult) -> ToolOutcome:
+def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> ToolOutcome:
+    own_schema = tool is not None and tool.fails_by_protocol
     return ToolOutcome(
         session_id=call.session_id,
         exit_code=result.exit_code,
@@ -267,6 +284,9 @@ def _outcome(call: ToolCall, result: CommandResult) -> ToolOutcome:
         rule_id=result.rule_id,
         retry_after_seconds=result.retry_after_seconds,
         attachments=result.attachments,
+        answer=result.data if own_schema and isinstance(result.data, dict) else None,
+        fails_by_protocol=own_schema,
+        run_id=result.run_id,
     )
 
 

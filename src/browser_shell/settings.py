@@ -20,6 +20,8 @@ DRIVER_SHA256 = {
     "aarch64": "e196e9cabe6cb1b01bd5912973628361b9f40a332683a12426abad007f0d3589",
 }
 DEFAULT_POLICY = Path("/etc/agent-browser/browser-shell.policy.json")
+JOBS_DIRECTORY = "jobs"
+"""Of the state directory: log and runs of the write profile."""
 _LARGEST_POLICY_BYTES = 1024 * 1024
 
 
@@ -45,6 +47,18 @@ class AccessSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """What the write profile needs."""
+
+    workspace: Path | None
+    """The directory whose tests are run; jobs see it read-only."""
+    artifacts: Path
+    """Where runs and their evidence are kept."""
+    engine_address: str
+    """`unix:///…`; '' for the usual socket of the engine that the policy names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What an operator can set. Every field is checked: a wrong value stops the start and names its variable."""
 
@@ -67,6 +81,7 @@ class Settings:
     policy_source: str
     state_directory: Path
     runtime_directory: Path
+    jobs: JobSettings
     limits_redis: str = field(default="", repr=False)
     """Where several servers count together; '' for this process alone. It may hold a password, so nothing shows it."""
     unsafe_attach_port: int | None = None
@@ -93,10 +108,30 @@ def read_settings(
         novnc=_path(env, "BROWSER_SHELL_NOVNC") or _installed(env) / f"novnc-{NOVNC_VERSION}",
         policy=policy,
         policy_source=source,
-        state_directory=_path(env, "BROWSER_SHELL_STATE_DIR") or _default_state(env),
+        state_directory=_state(env),
         runtime_directory=_path(env, "BROWSER_SHELL_RUNTIME_DIR") or _default_runtime(),
+        jobs=_read_jobs(env),
         limits_redis=_redis_address(env, "BROWSER_SHELL_LIMITS_REDIS"),
     )
+
+
+def _read_jobs(env: Mapping[str, str]) -> JobSettings:
+    return JobSettings(
+        workspace=_path(env, "BROWSER_SHELL_WORKSPACE"),
+        artifacts=_path(env, "BROWSER_SHELL_ARTIFACTS_DIR") or _state(env) / JOBS_DIRECTORY / "artifacts",
+        engine_address=_engine_address(env),
+    )
+
+
+def _engine_address(env: Mapping[str, str]) -> str:
+    """Only sockets of this machine: an engine on a network would be asked without anybody proving who it is."""
+    for name in ("BROWSER_SHELL_ENGINE", "DOCKER_HOST"):
+        text = env.get(name, "").strip()
+        if text and not (text.startswith("unix:///") and "\0" not in text):
+            raise ConfigurationInvalid(f"{name}: must be a socket of this machine, unix:///path, not {text[:80]!r}")
+        if text:
+            return text
+    return ""
 
 
 def _read_access(env: Mapping[str, str]) -> AccessSettings:
@@ -196,6 +231,10 @@ def _home(env: Mapping[str, str]) -> Path:
 def _installed(env: Mapping[str, str]) -> Path:
     """Where scripts/install puts programs: readable for the account that Chromium runs as."""
     return Path("/usr/local/lib/browser-shell") if os.geteuid() == 0 else _home(env) / ".local/lib/browser-shell"
+
+
+def _state(env: Mapping[str, str]) -> Path:
+    return _path(env, "BROWSER_SHELL_STATE_DIR") or _default_state(env)
 
 
 def _default_state(env: Mapping[str, str]) -> Path:

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from browser_shell.core.errors import BrowserUnavailable, ErrorCode
 from browser_shell.core.ports import Sandbox
 from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.standard import standard_chain
 from browser_shell.pipeline import Pipeline
 from browser_shell.testing.fakes import (
@@ -45,7 +46,7 @@ def a_real_tool(sandbox: Sandbox) -> Pipeline:
         policy=FakePolicy(),
         resolver=FakeResolver(),
         audit=RecordingAudit(),
-        sandbox=sandbox,
+        runner=ExecutionRunner(browser=sandbox),
         human=FakePerson(),
         activity=RecordingActivity(),
         clock=FakeClock(),

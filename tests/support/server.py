@@ -173,6 +173,7 @@ def running_server(
     env: Mapping[str, str] | None = None,
     runtime: Path | None = None,
     wrapper: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> Iterator[Server]:
     """Starts a server on free ports and stops it at the end, with everything it started."""
     directory = Path(tempfile.mkdtemp(prefix="bsh-", dir="/tmp"))
@@ -190,7 +191,7 @@ def running_server(
         "BROWSER_SHELL_REQUESTS_PER_SECOND": "10000",
         **(env or {}),
     }
-    argv = [*wrapper, str(Path(sys.executable).with_name("browser-shell")), "serve"]
+    argv = [*wrapper, str(Path(sys.executable).with_name("browser-shell")), "serve", *options]
     server = Server(
         process=start_process(argv, settings),
         runtime=Path(settings["BROWSER_SHELL_RUNTIME_DIR"]),

@@ -189,6 +189,11 @@ def test_the_greeting_of_a_server_with_a_key_has_a_place_for_a_token() -> None:
     assert "throw-away" not in text
 
 
+def test_the_browsers_server_does_not_load_what_only_jobs_need() -> None:
+    code = "import sys, browser_shell.cli; sys.exit('aiodocker' in sys.modules or 'aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
 @pytest.mark.parametrize("address", ["http://:s3cret@h/", "s3cret", "redis:s3cret"])
 def test_an_address_of_redis_is_checked_and_never_shown(address: str) -> None:
     with pytest.raises(ConfigurationInvalid) as wrong:
@@ -196,6 +201,14 @@ def test_an_address_of_redis_is_checked_and_never_shown(address: str) -> None:
     assert "BROWSER_SHELL_LIMITS_REDIS" in str(wrong.value)
     assert "s3cret" not in str(wrong.value)
     assert "s3cret" not in repr(settings(BROWSER_SHELL_LIMITS_REDIS="rediss://:s3cret@h:1/0"))
+
+
+def test_switches_of_the_browser_mean_nothing_to_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--profile", "write", "--unsafe-no-jail"]) == 2
+    assert run(["serve", "--workspace", "."]) == 2
+    said = capsys.readouterr().err
+    assert "--unsafe-no-jail" in said
+    assert "--workspace" in said
 
 
 def test_a_server_without_a_redis_does_not_load_its_client() -> None:

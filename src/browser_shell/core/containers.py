@@ -20,7 +20,9 @@ class ContainerLimits:
     scratch_bytes: int = 256 * 1024 * 1024
     """Of the writable, in-memory /tmp."""
     output_bytes: int = 512 * 1024 * 1024
-    """Of everything that the run leaves under /output."""
+    """Of the writable, in-memory /output. With /tmp it counts to the memory, and must leave room for the program."""
+    output_entries: int = 10_000
+    """Of files and directories under /output."""
     log_bytes: int = 16 * 1024 * 1024
     """Of standard output and error together; the rest is thrown away and said so."""
 
@@ -35,11 +37,14 @@ class ContainerOrder:
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     workspace: Path
-    """Seen read-only at /work."""
+    """Seen read-only at /work. Everybody must be able to read it: the program has an account of its own."""
     output: Path
-    """Seen at /output, the only place whose files outlive the run."""
+    """Where the files of the container's /output go when all its processes are gone. It must be empty, or not there.
+
+    The container never sees this directory. Only plain files and directories arrive, made by us with our own modes.
+    """
     log_path: Path
-    """Where the program's output is kept, whole up to the limit."""
+    """Where the program's output is kept, whole up to the limit. It must not be there yet."""
     limits: ContainerLimits
 
 
@@ -50,7 +55,28 @@ class ContainerEnd(Enum):
     TIMED_OUT = "timed_out"
     OUT_OF_MEMORY = "out_of_memory"
     OUTPUT_FULL = "output_full"
-    """It wrote more under /output than it may."""
+    """It filled /output: what it wrote last may be missing."""
+
+
+class RefusalReason(Enum):
+    """Why something under /output was not taken over."""
+
+    LINK = "link"
+    SPECIAL_FILE = "special_file"
+    UNREADABLE = "unreadable"
+    TOO_LARGE = "too_large"
+    TOO_DEEP = "too_deep"
+    TOO_MANY = "too_many"
+    BAD_NAME = "bad_name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedOutput:
+    """Something that the program left under /output and that was not taken over."""
+
+    path: str
+    """Printable ASCII: every other byte is escaped."""
+    reason: RefusalReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +102,8 @@ class ContainerReport:
     """Bytes in the log file."""
     log_cut: bool
     timings: ContainerTimings
+    output_complete: bool
+    """Whether all of /output arrived, but for what was refused."""
+    refused: tuple[RefusedOutput, ...] = ()
+    """The first hundred."""
+    refused_count: int = 0

@@ -41,7 +41,7 @@ class ErrorCode(Enum):
     TIMEOUT = _Code(
         124,
         -32007,
-        "Ask for less, or give a larger timeout_sec (at most 120). The reason says whether the page is still there.",
+        "Ask for less, or give a larger timeout_sec (at most 120). The reason says what is left.",
     )
     COMMAND_FAILED = _Code(1, 1001, "Read the reason; take a new snapshot, refs change when the page changes.")
     DIALOG_OPEN = _Code(1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
@@ -60,6 +60,9 @@ class ErrorCode(Enum):
     SESSION_GONE = _Code(1, 1009, "The session's page is gone. Begin again with open.")
     BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
     DRIVER_UNAVAILABLE = _Code(127, 1007, "agent-browser could not run. Repeat once; then tell the operator.")
+    ENGINE_UNAVAILABLE = _Code(
+        127, 1012, "The container engine did not run the job. Repeat once; then tell the operator."
+    )
     HOOK_FAILED = _Code(126, 1008, "A hook of this server failed, so the call was refused. Tell its operator.")
     INTERNAL_ERROR = _Code(127, -32603, "A fault in the server. Repeat once; then tell the operator.")
 
@@ -167,6 +170,12 @@ class BrowserUnavailable(SandboxUnavailable):
     """Chromium is down or restarting."""
 
     code = ErrorCode.BROWSER_UNAVAILABLE
+
+
+class EngineUnavailable(SandboxUnavailable):
+    """A job could not be run, or its end could not be kept."""
+
+    code = ErrorCode.ENGINE_UNAVAILABLE
 
 
 class JailUnavailable(BrowserUnavailable):

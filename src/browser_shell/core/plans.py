@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from ipaddress import IPv4Address, IPv6Address
 from types import MappingProxyType
+from typing import TypeAlias
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
@@ -50,3 +52,58 @@ class BrowserCommand:
                 return "\n".join(self.operands[1:])
             case _:
                 return None
+
+    @property
+    def host(self) -> str:
+        """For records."""
+        return self.targets[0].host if self.targets else ""
+
+    @property
+    def settling_seconds(self) -> int:
+        """What the backend may need beyond the timeout, as a matter of course."""
+        return 0
+
+
+class JobRunner(Enum):
+    """The programs that a job can be. There is no other, and none takes a command of the caller's."""
+
+    PYTEST = "pytest"
+    PLAYWRIGHT_PYTHON = "playwright-python"
+    PLAYWRIGHT_NODE = "playwright-node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerJob:
+    """One run of tests in a fresh container, already inside the grammar of `policy/job_arguments.py`."""
+
+    name: str
+    """The tool that was called."""
+    runner: JobRunner
+    project: str = "."
+    """Directory of the workspace in which the runner starts."""
+    tests: tuple[str, ...] = ()
+    """Files, directories and single tests, relative to the project; none means all."""
+    keyword: str = ""
+    markers: str = ""
+    max_failures: int = 0
+    """0 means: go on to the end."""
+    workers: int = 1
+    retries: int = 0
+    output_lines: int = 50
+    """How many of the last lines of output the caller wants to see."""
+    screenshots: bool = False
+    videos: bool = False
+    traces: bool = False
+    timeout_seconds: int
+
+    @property
+    def host(self) -> str:
+        return ""
+
+    @property
+    def settling_seconds(self) -> int:
+        """Making the container, ending it, and reading what it left behind."""
+        return 120
+
+
+Plan: TypeAlias = BrowserCommand | ContainerJob

@@ -8,6 +8,8 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from typing_extensions import TypeVar
+
 from browser_shell.core.access import Activity, SessionWindow, TicketGrant
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
@@ -15,12 +17,23 @@ from browser_shell.core.decisions import Decision
 from browser_shell.core.egress import Denial, Requester
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.pages import Dialog, Tab
-from browser_shell.core.plans import BrowserCommand, UrlTarget
-from browser_shell.core.records import AuditRecord
+from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan, UrlTarget
+from browser_shell.core.records import AuditRecord, Receipt
 from browser_shell.core.results import CommandResult, ToolOutcome
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 NewId: TypeAlias = Callable[[], str]
+TellProgress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
+"""How far a call is, out of how much, and in words. Telling never fails: who does not listen has not asked."""
+
+# A pipeline serves one kind of plan, and the type checker keeps the kinds apart. Who names no kind means the browser.
+PlanT = TypeVar("PlanT", bound=Plan, default=BrowserCommand)
+PlanT_co = TypeVar("PlanT_co", bound=Plan, covariant=True, default=BrowserCommand)
+PlanT_contra = TypeVar("PlanT_contra", bound=Plan, contravariant=True, default=BrowserCommand)
+
+
+async def tell_nobody(done: float, total: float, message: str) -> None:
+    """For calls whose caller did not ask."""
 
 
 class Clock(Protocol):
@@ -33,14 +46,16 @@ class Clock(Protocol):
         """Seconds since the epoch; for records that people read."""
 
 
-class Tool(Protocol):
+class Tool(Protocol[PlanT_co]):
     """A tool as clients see it, and the step from its arguments to a plan."""
 
     name: str
+    fails_by_protocol: bool
+    """Whether refusals and faults are errors of JSON-RPC; else they are results that a model reads."""
 
     def describe(self) -> ToolDescription: ...
 
-    def plan(self, arguments: JsonValue) -> BrowserCommand:
+    def plan(self, arguments: JsonValue) -> PlanT_co:
         """Raises: ArgumentsInvalid, PolicyBlocked."""
 
 
@@ -59,13 +74,13 @@ class ToolDescription(Protocol):
     def annotations(self) -> dict[str, bool]: ...
 
 
-class Registry(Protocol):
+class Registry(Protocol[PlanT_co]):
     """The tools of this server."""
 
-    def get(self, name: str) -> Tool:
+    def get(self, name: str) -> Tool[PlanT_co]:
         """Raises: UnknownTool; PolicyBlocked for a reserved name."""
 
-    def all(self) -> Sequence[Tool]:
+    def all(self) -> Sequence[Tool[PlanT_co]]:
         """Always in the same order."""
 
 
@@ -76,13 +91,13 @@ class Resolver(Protocol):
         """Every address of the name; empty when there is none. Never raises for a name that does not exist."""
 
 
-class Policy(Protocol):
+class Policy(Protocol[PlanT_contra]):
     """Pure rules over a plan and the addresses its hosts resolved to."""
 
-    def needs_lookup(self, command: BrowserCommand) -> Sequence[str]:
+    def needs_lookup(self, plan: PlanT_contra, /) -> Sequence[str]:
         """Hosts whose addresses `decide` must know."""
 
-    def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]]) -> Decision: ...
+    def decide(self, plan: PlanT_contra, answers: dict[str, Sequence[IpAddress]], /) -> Decision: ...
 
 
 class DialAddress(Protocol):
@@ -112,32 +127,56 @@ class AuditLog(Protocol):
         """Written when it returns, and on the disk too when something is about to run. Raises: AuditUnavailable."""
 
 
+class ReceiptLog(AuditLog, Protocol):
+    """A log that says where a record stands, for evidence that names it."""
+
+    async def append(self, record: AuditRecord) -> Receipt:
+        """Like `record`. Raises: AuditUnavailable."""
+
+
 @runtime_checkable
-class BeforeHook(Protocol):
+class BeforeHook(Protocol[PlanT]):
     """Sees the plan before the policy judges it."""
 
-    async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+    async def before(self, call: ToolCall, plan: PlanT) -> PlanT:
         """Return the plan, changed or not. Raise CallRefused to stop the call."""
 
 
 @runtime_checkable
-class AfterHook(Protocol):
+class AfterHook(Protocol[PlanT_contra]):
     """Sees the result before the client does."""
 
-    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult: ...
+    async def after(self, call: ToolCall, plan: PlanT_contra, result: CommandResult) -> CommandResult: ...
 
 
-Hook: TypeAlias = BeforeHook | AfterHook
+Hook: TypeAlias = BeforeHook[PlanT] | AfterHook[PlanT]
 
 
 class Sandbox(Protocol):
-    """Runs a plan somewhere it can do no harm."""
+    """Runs a command in a browser that can do no harm."""
 
     def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
         """The plan was judged and is being recorded. The sandbox may get ready for it, and may not begin it."""
 
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, TryLater."""
+
+
+class JobSandbox(Protocol):
+    """Runs a job in a container that can do no harm."""
+
+    async def run(self, call: ToolCall, plan: ContainerJob, tell: TellProgress) -> CommandResult:
+        """Raises: SandboxUnavailable, SandboxViolation, ArgumentsInvalid, TryLater, AuditUnavailable."""
+
+
+class Runner(Protocol[PlanT_contra]):
+    """Finds the backend of a plan."""
+
+    def foresee(self, call: ToolCall, plan: PlanT_contra) -> None:
+        """The plan is allowed and will run once it is recorded: what helps it, and does nothing yet, may begin."""
+
+    async def run(self, call: ToolCall, plan: PlanT_contra, tell: TellProgress) -> CommandResult:
+        """Raises: what the backend raises."""
 
 
 class CallLease(Protocol):
@@ -190,7 +229,7 @@ class CallHandler(Protocol):
 
     def tools(self) -> Sequence[ToolDescription]: ...
 
-    def handle(self, call: ToolCall) -> Awaitable[ToolOutcome]:
+    def handle(self, call: ToolCall, tell: TellProgress = tell_nobody) -> Awaitable[ToolOutcome]:
         """Raises: UnknownTool, PolicyBlocked for a reserved tool name."""
 
 

@@ -29,6 +29,8 @@ class RecordKind(Enum):
     VIEWER_LEFT = "VIEWER_LEFT"
     TAKEOVER_BEGUN = "TAKEOVER_BEGUN"
     TAKEOVER_ENDED = "TAKEOVER_ENDED"
+    RUN_REMOVED = "RUN_REMOVED"
+    """A finished run, its evidence included, is removed because it is old or there are too many."""
 
     @property
     def announces_act(self) -> bool:
@@ -50,6 +52,7 @@ _INTENTS = frozenset(
         RecordKind.TICKET_ISSUED,
         RecordKind.VIEWER_CONNECTED,
         RecordKind.TAKEOVER_BEGUN,
+        RecordKind.RUN_REMOVED,
     }
 )
 _ENDS = frozenset(

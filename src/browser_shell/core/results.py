@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from browser_shell.core.errors import ErrorCode
-from browser_shell.core.json_values import JsonValue
+from browser_shell.core.json_values import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """The outcome of one command. `error` is None exactly when `exit_code` is 0."""
+    """The outcome of one command. `error` is None when `exit_code` is 0, and when the code is that of a test run."""
 
     exit_code: int
     data: JsonValue = None
@@ -29,11 +29,14 @@ class CommandResult:
     rule_id: str = ""
     retry_after_seconds: float | None = None
     attachments: tuple[Attachment, ...] = ()
+    run_id: str = ""
+    """Of a container job: where its evidence lies, however it ended."""
+    evidence_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """What the endpoint puts on the wire: the four keys, and what rides beside them."""
+    """What the endpoint puts on the wire: the four keys, or `answer` in their place, and what rides beside them."""
 
     session_id: str
     exit_code: int
@@ -43,3 +46,8 @@ class ToolOutcome:
     rule_id: str = ""
     retry_after_seconds: float | None = None
     attachments: tuple[Attachment, ...] = ()
+    answer: JsonObject | None = None
+    """Of a tool with an output schema of its own."""
+    fails_by_protocol: bool = False
+    """Whether `error` is to be an error of JSON-RPC."""
+    run_id: str = ""

@@ -30,3 +30,14 @@ def take_file(path: Path, *, max_bytes: int) -> bytes:
     finally:
         os.close(handle)
         path.unlink(missing_ok=True)
+
+
+def read_plain_file(path: Path, *, max_bytes: int) -> bytes | None:
+    """A regular file of at most `max_bytes`; None for anything else, and when there is none."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        return file.read(max_bytes) if stat.S_ISREG(found.st_mode) and found.st_size <= max_bytes else None

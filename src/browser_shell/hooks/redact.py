@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.plans import Plan
 from browser_shell.core.results import CommandResult
 
 REDACTED = "[redacted]"
@@ -102,7 +102,7 @@ _SHAPES = (
 class RedactSecrets:
     """Runs after everything that may add text, and before the output is cut."""
 
-    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+    async def after(self, call: ToolCall, plan: Plan, result: CommandResult) -> CommandResult:
         return replace(result, data=redact(result.data), message=redact_text(result.message))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Hook
 from browser_shell.hooks.bound import BoundOutput
+from browser_shell.hooks.bound_job import BoundJobAnswer
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.normalise import NormaliseData
 from browser_shell.hooks.redact import RedactSecrets
@@ -17,3 +19,11 @@ def standard_chain(
     """`after` runs in reverse: plugins see the result first, and what they add is redacted and bounded too."""
     redaction: tuple[Hook, ...] = (RedactSecrets(),) if redact else ()
     return HookChain.of([BoundOutput(max_characters=max_output_characters), *redaction, NormaliseData(), *plugins])
+
+
+def job_chain(
+    *, max_output_characters: int = 30_000, redact: bool = True, plugins: Sequence[Hook[ContainerJob]] = ()
+) -> HookChain[ContainerJob]:
+    """The same for jobs, whose answers have a schema of their own."""
+    redaction: tuple[Hook[ContainerJob], ...] = (RedactSecrets(),) if redact else ()
+    return HookChain.of([BoundJobAnswer(max_characters=max_output_characters), *redaction, *plugins])

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 from browser_shell.core.ports import AuditLog, CallHandler, Clock, NewId
 from browser_shell.http.auth import Callers
 from browser_shell.http.gateway import Gateway
-from browser_shell.http.mcp_endpoint import McpEndpoint
+from browser_shell.http.mcp_endpoint import INSTRUCTIONS, McpEndpoint
 from browser_shell.http.metrics import CountedCalls, Metrics
 from browser_shell.http.surface import Neighbours
 from browser_shell.http.tickets import DEFAULT_SECONDS, TicketDesk, Tickets
@@ -37,12 +37,15 @@ def build_front(
     clock: Clock,
     new_id: NewId,
     metrics: Metrics | None = None,
+    instructions: str = INSTRUCTIONS,
 ) -> Gateway:
     """An ASGI application for `serve_http`."""
     metrics = metrics if metrics is not None else Metrics()
     tickets = Tickets(clock=clock, new_id=new_id, seconds=settings.ticket_seconds)
     return Gateway(
-        mcp=McpEndpoint(CountedCalls(handler=handler, metrics=metrics, clock=clock), new_id=new_id),
+        mcp=McpEndpoint(
+            CountedCalls(handler=handler, metrics=metrics, clock=clock), new_id=new_id, instructions=instructions
+        ),
         desk=TicketDesk(tickets=tickets, viewing=settings.viewing, audit=audit),
         viewer=viewer,
         callers=callers,

@@ -9,7 +9,7 @@ import base64
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import anyio
@@ -28,7 +28,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from browser_shell import __version__
 from browser_shell.core.calls import Principal, ToolCall
-from browser_shell.core.errors import BrowserShellError, CallRefused, UnknownTool
+from browser_shell.core.errors import BrowserShellError, CallRefused, ErrorCode, UnknownTool
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import CallHandler, NewId, ToolDescription
 from browser_shell.core.records import trace_id_of
@@ -63,7 +63,7 @@ def principal_of(scope: Scope) -> Principal:
     return principal
 
 
-def build_server(handler: CallHandler, *, new_id: NewId) -> Server[dict[str, Any]]:
+def build_server(handler: CallHandler, *, new_id: NewId, instructions: str = INSTRUCTIONS) -> Server[dict[str, Any]]:
     """An MCP server with the tools of `handler` and nothing else: no prompts, resources, logging or completion."""
 
     async def list_tools(context: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -79,9 +79,15 @@ def build_server(handler: CallHandler, *, new_id: NewId) -> Server[dict[str, Any
             trace_id=_trace_id(params, scope),
         )
         work: anyio.CancelScope = scope.get(_WORK) or anyio.CancelScope()
+
+        async def tell(done: float, total: float, message: str) -> None:
+            # Does nothing for a caller that gave no progress token. That one has gone is noticed by the exchange.
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await context.session.report_progress(done, total, message)
+
         try:
             with work:
-                return _wire_result(await handler.handle(call))
+                return _wire_result(await handler.handle(call, tell))
         except UnknownTool as error:
             raise MCPError(code=types.INVALID_PARAMS, message=_in_words(error), data=_error_data(error)) from error
         except CallRefused as error:
@@ -94,7 +100,7 @@ def build_server(handler: CallHandler, *, new_id: NewId) -> Server[dict[str, Any
     server = Server(
         SERVER_NAME,
         version=__version__,
-        instructions=INSTRUCTIONS,
+        instructions=instructions,
         cache_hints={"tools/list": CacheHint(LIST_FRESH_MS), "server/discover": CacheHint(LIST_FRESH_MS)},
         # Without it the SDK runs `tools/list` before every modern `tools/call`.
         get_tool_input_schema=input_schema,
@@ -112,8 +118,8 @@ class McpEndpoint:
     The gateway stands before it: a body comes whole, in the first message.
     """
 
-    def __init__(self, handler: CallHandler, *, new_id: NewId) -> None:
-        server = build_server(handler, new_id=new_id)
+    def __init__(self, handler: CallHandler, *, new_id: NewId, instructions: str = INSTRUCTIONS) -> None:
+        server = build_server(handler, new_id=new_id, instructions=instructions)
         # JSON responses would keep the SDK from noticing that a modern client has gone.
         self._sessions = StreamableHTTPSessionManager(
             server,
@@ -242,7 +248,10 @@ def _wire_tool(tool: ToolDescription) -> types.Tool:
 
 
 def _wire_result(outcome: ToolOutcome) -> types.CallToolResult:
-    answer: JsonObject = {
+    """Raises: MCPError for a tool whose failures are errors of the protocol."""
+    if outcome.error is not None and outcome.fails_by_protocol:
+        raise MCPError(code=outcome.error.number, message=outcome.stderr, data=_outcome_data(outcome, outcome.error))
+    answer: JsonObject = outcome.answer or {
         "session_id": outcome.session_id,
         "exit_code": outcome.exit_code,
         "stdout": outcome.stdout,
@@ -255,6 +264,15 @@ def _wire_result(outcome: ToolOutcome) -> types.CallToolResult:
         is_error=outcome.error is not None,
         _meta=_meta(outcome),
     )
+
+
+def _outcome_data(outcome: ToolOutcome, error: ErrorCode) -> JsonObject:
+    data: JsonObject = {"code": error.name, "rule": outcome.rule_id}
+    if outcome.run_id:
+        data["run_id"] = outcome.run_id
+    if outcome.retry_after_seconds is not None:
+        data["retry_after"] = outcome.retry_after_seconds
+    return data
 
 
 def _meta(outcome: ToolOutcome) -> JsonObject | None:

@@ -14,7 +14,7 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
-from browser_shell.core.ports import CallHandler, Clock, ToolDescription
+from browser_shell.core.ports import CallHandler, Clock, TellProgress, ToolDescription, tell_nobody
 from browser_shell.core.results import ToolOutcome
 
 BUCKETS_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
@@ -73,10 +73,10 @@ class CountedCalls:
     def tools(self) -> Sequence[ToolDescription]:
         return self.handler.tools()
 
-    async def handle(self, call: ToolCall) -> ToolOutcome:
+    async def handle(self, call: ToolCall, tell: TellProgress = tell_nobody) -> ToolOutcome:
         began, result = self.clock.monotonic(), "CANCELLED"
         try:
-            outcome = await self.handler.handle(call)
+            outcome = await self.handler.handle(call, tell)
             result = "ok" if outcome.error is None else outcome.error.name
         except BrowserShellError as refused:
             result = refused.code.name

@@ -16,6 +16,7 @@ from browser_shell.policy.document_errors import explain
 from browser_shell.policy.document_text import read_document
 from browser_shell.policy.endpoints import checked_endpoint, checked_exemption
 from browser_shell.policy.hosts import canonical_host, canonical_suffix
+from browser_shell.policy.job_sections import PlaywrightSection, SandboxSection, ToolsSection
 from browser_shell.policy.limits import LimitsSection
 from browser_shell.policy.ports import BAD_PORTS
 from browser_shell.policy.wording import listed
@@ -163,6 +164,12 @@ class PolicyDocument(_Section):
     """How much each subject may use each tool."""
     audit: AuditSection = AuditSection()
     """How the audit log is kept."""
+    tools: ToolsSection = ToolsSection()
+    """Which tools the write profile offers."""
+    playwright: PlaywrightSection = PlaywrightSection()
+    """What Playwright keeps of a run."""
+    sandbox: SandboxSection = SandboxSection()
+    """The containers in which jobs run."""
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON: two files with one meaning have one digest."""

@@ -39,8 +39,9 @@ from browser_shell.core.ports import (
     Sandbox,
     Tool,
 )
-from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.core.records import AuditRecord, Receipt, RecordKind
 from browser_shell.core.results import CommandResult
+from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.chain import HookChain
 from browser_shell.pipeline import Pipeline
 
@@ -107,6 +108,7 @@ class FakeTool:
     """Accepts `argv` without a grammar: the first word is the subcommand, an `open` has one target."""
 
     name: str = "browser-shell"
+    fails_by_protocol: bool = False
 
     def describe(self) -> FakeDescription:
         return FakeDescription(name=self.name)
@@ -176,10 +178,10 @@ class FakePolicy:
     blocked_hosts: frozenset[str] = frozenset()
     judged: list[tuple[BrowserCommand, dict[str, Sequence[IpAddress]]]] = field(default_factory=list)
 
-    def needs_lookup(self, command: BrowserCommand) -> Sequence[str]:
+    def needs_lookup(self, command: BrowserCommand, /) -> Sequence[str]:
         return [target.host for target in command.targets]
 
-    def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]]) -> Decision:
+    def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]], /) -> Decision:
         self.judged.append((command, answers))
         for target in command.targets:
             if target.host in self.blocked_hosts:
@@ -214,6 +216,10 @@ class RecordingAudit:
         self.records.append(record)
         if record.kind is RecordKind.TOOL_FINISHED:
             self.finished.set()
+
+    async def append(self, record: AuditRecord) -> Receipt:
+        await self.record(record)
+        return Receipt(sequence=len(self.records), sha256="0" * 64)
 
     @property
     def kinds(self) -> list[str]:
@@ -387,7 +393,7 @@ def a_pipeline(
         policy=policy or FakePolicy(),
         resolver=resolver or FakeResolver(),
         audit=audit or RecordingAudit(),
-        sandbox=sandbox or RecordingSandbox(),
+        runner=ExecutionRunner(browser=sandbox or RecordingSandbox()),
         human=human or FakePerson(),
         activity=activity or RecordingActivity(),
         clock=clock or FakeClock(),

@@ -11,6 +11,7 @@ import sys
 import anyio
 
 from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.standard import standard_chain
 from browser_shell.http.auth import Anyone
 from browser_shell.http.front import build_front
@@ -43,7 +44,9 @@ async def main(way: str, port: int = 0) -> None:
         policy=FakePolicy(blocked_hosts=frozenset({"blocked.example"})),
         resolver=FakeResolver(),
         audit=RecordingAudit(),
-        sandbox=RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,))),
+        runner=ExecutionRunner(
+            browser=RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,)))
+        ),
         human=FakePerson(),
         activity=RecordingActivity(),
         clock=FakeClock(),

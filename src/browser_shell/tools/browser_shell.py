@@ -32,6 +32,7 @@ class BrowserShellTool:
     """The one tool of the browser profile. `allowed` are the subcommands that the policy left."""
 
     name = NAME
+    fails_by_protocol = False
 
     def __init__(self, *, allowed: Collection[str] = COMMANDS) -> None:
         self._allowed = allowed

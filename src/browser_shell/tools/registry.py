@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
+from typing import Generic
 
 from browser_shell.core.errors import PolicyBlocked, UnknownTool
-from browser_shell.core.ports import Tool
+from browser_shell.core.ports import PlanT_co, Tool
 from browser_shell.policy.wording import listed, shown
 
 RESERVED = frozenset({"run_shell"})
 """Names that can never be a tool here, so that nobody takes one for granted."""
 
 
-class ToolRegistry:
+class ToolRegistry(Generic[PlanT_co]):
     """Every tool that clients can call; fixed once built."""
 
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        by_name: dict[str, Tool] = {}
+    def __init__(self, tools: Sequence[Tool[PlanT_co]]) -> None:
+        by_name: dict[str, Tool[PlanT_co]] = {}
         for tool in tools:
             if tool.name in RESERVED:
                 raise _reserved(tool.name)
@@ -26,7 +27,7 @@ class ToolRegistry:
             by_name[tool.name] = tool
         self._tools = MappingProxyType(by_name)
 
-    def get(self, name: str) -> Tool:
+    def get(self, name: str) -> Tool[PlanT_co]:
         """Raises: UnknownTool, PolicyBlocked for a reserved name."""
         if name in RESERVED:
             raise _reserved(name)
@@ -36,7 +37,7 @@ class ToolRegistry:
             raise UnknownTool(f"there is no tool {shown(name)}; known: {known}", rule_id="tool.unknown")
         return tool
 
-    def all(self) -> Sequence[Tool]:
+    def all(self) -> Sequence[Tool[PlanT_co]]:
         """In the order in which they were given."""
         return tuple(self._tools.values())
 

@@ -187,6 +187,7 @@ async def test_what_is_about_to_happen_is_on_the_disk_first(path: Path, monkeypa
                 assert synced.pop() == path.stat().st_size
                 flushed.add(kind.value)
     assert flushed == {
+        "RUN_REMOVED",
         "SANDBOX_EXEC",
         "MCP_CONTAINER_SPAWN",
         "MCP_CONTAINER_EXEC",

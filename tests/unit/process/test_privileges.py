@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.process.account import Account
-from browser_shell.process.privileges import hand_over
+from browser_shell.process.privileges import claim_directory, group_for_socket, hand_over
 
 ME = Account(name="me", uid=os.geteuid(), gid=os.getegid())
 
@@ -33,3 +34,49 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigurationInvalid):
         hand_over(tmp_path / "link", ME)
+
+
+def test_what_stands_beside_is_not_handed_over(tmp_path: Path) -> None:
+    (tmp_path / "jobs" / "strange").mkdir(parents=True)
+    hand_over(tmp_path, ME, beside=("jobs",))
+    with pytest.raises(ConfigurationInvalid, match="jobs"):
+        hand_over(tmp_path, ME)
+
+
+@pytest.mark.promise("start:only-its-own-directories")
+def test_a_directory_of_somebody_else_is_not_claimed(tmp_path: Path) -> None:
+    other = Account(name="other", uid=os.geteuid() + 12345, gid=os.getegid() + 12345)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(ConfigurationInvalid):
+        claim_directory(tmp_path / "full", other)
+    (tmp_path / "link").symlink_to(tmp_path / "full")
+    with pytest.raises(ConfigurationInvalid):
+        claim_directory(tmp_path / "link", ME)
+    claim_directory(tmp_path / "new", ME)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+def test_one_group_and_never_roots_opens_the_engines_socket(tmp_path: Path) -> None:
+    path = tmp_path / "engine.sock"
+    account = Account(name="other", uid=54321, gid=54321)
+    with pytest.raises(ConfigurationInvalid, match="No such file"):
+        group_for_socket(path, account)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o666)
+        assert group_for_socket(path, account) == ()
+        path.chmod(0o600)
+        with pytest.raises(ConfigurationInvalid, match="root alone"):
+            group_for_socket(path, account)
+        if os.geteuid() == 0:
+            path.chmod(0o660)
+            with pytest.raises(ConfigurationInvalid, match="root alone"):
+                group_for_socket(path, account)
+            os.chown(path, 0, 777)
+            assert group_for_socket(path, account) == (777,)
+            os.chown(path, 0, 54321)
+            assert group_for_socket(path, account) == ()
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigurationInvalid, match="no socket"):
+        group_for_socket(tmp_path / "file", account)

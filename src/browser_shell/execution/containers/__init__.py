@@ -1,0 +1,1 @@
+"""Disposable containers for test jobs, through the API of Docker or Podman."""

@@ -1,0 +1,87 @@
+"""A container engine without containers, for the faults that a real one does not produce on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import anyio
+
+from browser_shell.core.containers import ContainerEnd, ContainerOrder, ContainerReport, ContainerTimings
+from browser_shell.core.errors import SandboxUnavailable
+
+IMAGE = "sha256:" + "a" * 64
+
+
+@dataclass
+class ScriptedEngine:
+    """Runs nothing: leaves the files it was given, says what it was told to say, ends as it was told to end."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    output: bytes = b"1 passed\n"
+    end: ContainerEnd = ContainerEnd.EXITED
+    exit_code: int = 0
+    swept: list[str] = field(default_factory=list)
+    orders: list[ContainerOrder] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
+
+    async def image_id(self, image: str) -> str:
+        return IMAGE
+
+    async def run(
+        self,
+        order: ContainerOrder,
+        *,
+        on_output: Callable[[bytes], None],
+        before_start: Callable[[str], Awaitable[None]],
+    ) -> ContainerReport:
+        self.orders.append(order)
+        await before_start("c0ffee")
+        self.started.append(order.run_id)
+        await self.work(order)
+        on_output(self.output)
+        order.log_path.write_bytes(self.output)
+        for name, content in self.files.items():
+            place = order.output / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        return ContainerReport(
+            container_id="c0ffee",
+            image_id=order.image,
+            end=self.end,
+            exit_code=self.exit_code,
+            log_size=len(self.output),
+            log_cut=False,
+            timings=ContainerTimings(created=0.1, started=0.2, first_output=0.3, ended=1.2, removed=1.3),
+            output_complete=True,
+        )
+
+    async def work(self, order: ContainerOrder) -> None:
+        """What happens between start and end."""
+
+    async def sweep(self) -> list[str]:
+        found, self.swept = self.swept, []
+        return found
+
+
+@dataclass
+class HangingEngine(ScriptedEngine):
+    """A job that never ends by itself."""
+
+    begun: anyio.Event = field(default_factory=anyio.Event)
+    killed: bool = False
+
+    async def work(self, order: ContainerOrder) -> None:
+        self.begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.killed = True
+
+
+@dataclass
+class LostEngine(ScriptedEngine):
+    """The engine goes away in the middle of a run."""
+
+    async def work(self, order: ContainerOrder) -> None:
+        raise SandboxUnavailable("the engine went away")

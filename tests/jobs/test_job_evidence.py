@@ -1,0 +1,228 @@
+"""`evidence verify` passes on what a server left, and fails after anything in it was changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.job_server import JobServer, job_server, verify
+
+
+def left_by(engine: str, copy: Path) -> Path:
+    """The state of a server that ran two jobs and was stopped."""
+    with job_server(engine) as running:
+        running.run("run_pytest", project="pytest_sample", keyword="one or even")
+        running.run("run_playwright", language="python", project="playwright_python", keyword="sells")
+        assert verify(running.jobs).returncode == 0, "also while the server runs"
+        running.server.stop()
+        shutil.copytree(running.jobs, copy)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return left_by("docker", tmp_path_factory.mktemp("left") / "jobs")
+
+
+@pytest.fixture
+def state(left: Path, tmp_path: Path) -> Path:
+    shutil.copytree(left, tmp_path / "jobs")
+    return tmp_path / "jobs"
+
+
+def a_run(state: Path) -> Path:
+    """The one with a picture."""
+    return next(state.glob("artifacts/*/output/test-results/*/*.png")).parents[3]
+
+
+def test_what_was_left_is_sound(state: Path) -> None:
+    checked = verify(state)
+    assert checked.returncode == 0, checked.stdout
+    assert "2 runs" in checked.stdout
+    one = verify(state, a_run(state).name, "--json")
+    found = json.loads(one.stdout)
+    assert (found["sound"], len(found["runs"]), found["runs"][0]["complete"]) == (True, 1, True)
+    assert verify(state, str(a_run(state))).returncode == 0
+
+
+def test_what_podman_left_is_sound_until_it_is_changed(tmp_path: Path) -> None:
+    state = left_by("podman", tmp_path / "jobs")
+    assert verify(state).returncode == 0
+    flip_a_byte_of_a_file(state)
+    assert verify(state).returncode == 1
+
+
+def change(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+
+def picture(state: Path) -> Path:
+    return next(state.glob("artifacts/*/output/test-results/*/*.png"))
+
+
+def flip_a_byte_of_a_file(state: Path) -> None:
+    change(picture(state))
+
+
+def remove_a_file(state: Path) -> None:
+    picture(state).unlink()
+
+
+def add_a_file(state: Path) -> None:
+    (a_run(state) / "output" / "more.txt").write_text("more")
+
+
+def add_a_link(state: Path) -> None:
+    (a_run(state) / "output" / "more").symlink_to("/etc/passwd")
+
+
+def add_a_file_beside(state: Path) -> None:
+    (a_run(state) / "more.txt").write_text("more")
+
+
+def lengthen_a_file(state: Path) -> None:
+    with picture(state).open("ab") as file:
+        file.write(b"\0")
+
+
+def replace_a_file_by_a_link_to_its_copy(state: Path) -> None:
+    place = picture(state)
+    copy = state / "copy.png"
+    shutil.copy(place, copy)
+    place.unlink()
+    place.symlink_to(copy)
+
+
+def change_the_log_of_the_job(state: Path) -> None:
+    change(a_run(state) / "job.log")
+
+
+def edit(state: Path, key: str, value: object) -> None:
+    path = a_run(state) / "evidence.json"
+    document = json.loads(path.read_bytes())
+    assert document[key] != value
+    document[key] = value
+    path.write_bytes(json.dumps(document, indent=1, ensure_ascii=True, sort_keys=True).encode() + b"\n")
+
+
+def change_the_policy_digest(state: Path) -> None:
+    edit(state, "policy_digest", "0" * 64)
+
+
+def change_the_audit_record_of_the_evidence(state: Path) -> None:
+    edit(state, "audit", {"sequence": 1, "sha256": "0" * 64})
+
+
+def forge_file_and_evidence_together(state: Path) -> None:
+    """So that they agree with each other, and only the audit log does not."""
+    change(picture(state))
+    path = a_run(state) / "evidence.json"
+    document = json.loads(path.read_bytes())
+    forged = next(file for file in document["files"] if file["path"].endswith(".png"))
+    forged["sha256"] = hashlib.sha256(picture(state).read_bytes()).hexdigest()
+    path.write_bytes(json.dumps(document).encode())
+
+
+def change_the_outcome(state: Path) -> None:
+    edit(state, "outcome", {"end": "exited", "exit_code": 0})
+
+
+def remove_the_evidence(state: Path) -> None:
+    (a_run(state) / "evidence.json").unlink()
+
+
+def pretend_that_the_run_goes_on(state: Path) -> None:
+    (a_run(state) / "evidence.json").rename(a_run(state) / "run.json")
+
+
+def remove_the_run(state: Path) -> None:
+    shutil.rmtree(a_run(state))
+
+
+def swap_two_runs(state: Path) -> None:
+    first, second = sorted((state / "artifacts").iterdir())
+    first.rename(state / "aside")
+    second.rename(first)
+    (state / "aside").rename(second)
+
+
+def change_a_record(state: Path) -> None:
+    log = state / "audit.jsonl"
+    content = log.read_bytes()
+    assert b'"kind":"MCP_CONTAINER_EXEC"' in content
+    log.write_bytes(content.replace(b'"tool":"run_pytest"', b'"tool":"run_nothing"', 1))
+
+
+def change_the_policy_digest_of_a_record(state: Path) -> None:
+    log = state / "audit.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    at = next(index for index, line in enumerate(lines) if b'"kind":"MCP_CONTAINER_EXEC"' in line)
+    members = json.loads(lines[at])
+    lines[at] = lines[at].replace(members["policy_digest"].encode(), b"0" * 64)
+    log.write_bytes(b"".join(lines))
+
+
+def cut_the_log(state: Path) -> None:
+    log = state / "audit.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-3]))
+
+
+@pytest.mark.promise("evidence:any-change-is-found")
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        flip_a_byte_of_a_file, remove_a_file, add_a_file, add_a_link, add_a_file_beside, lengthen_a_file,
+        replace_a_file_by_a_link_to_its_copy, change_the_log_of_the_job, change_the_policy_digest,
+        change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, change_the_outcome,
+        remove_the_evidence,
+        pretend_that_the_run_goes_on, remove_the_run, swap_two_runs, change_a_record,
+        change_the_policy_digest_of_a_record, cut_the_log,
+    ],
+)  # fmt: skip
+def test_any_change_is_found(state: Path, tamper: Callable[[Path], None]) -> None:
+    assert verify(state).returncode == 0
+    tamper(state)
+    checked = verify(state)
+    assert checked.returncode == 1, checked.stdout
+    assert "WRONG" in checked.stdout
+    assert json.loads(verify(state, "--json").stdout)["sound"] is False
+
+
+def test_another_policy_is_found(state: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"playwright": {"videos": true}}')
+    checked = verify(state, "--policy", str(policy))
+    assert checked.returncode == 1
+    assert "another policy" in checked.stdout
+
+
+def test_a_run_that_does_not_exist_is_said_so(state: Path) -> None:
+    assert verify(state, "0" * 24).returncode == 2
+    assert verify(state, "/nowhere").returncode == 2
+
+
+@pytest.fixture(scope="module")
+def docker() -> Iterator[JobServer]:
+    with job_server("docker") as running:
+        yield running
+
+
+def test_a_run_that_goes_on_is_no_mistake(docker: JobServer) -> None:
+    (docker.workspace / "pytest_sample" / "tests" / "test_look.py").write_text("def test_look(): ...\n")
+    answer = docker.run("run_pytest", project="pytest_sample", tests=["tests/test_look.py"])
+    going = docker.artifacts / ("0" * 24)
+    going.mkdir()
+    (going / "run.json").write_text("{}")
+    checked = verify(docker.jobs)
+    shutil.rmtree(going)
+    assert checked.returncode == 0, checked.stdout
+    assert "goes on" in checked.stdout
+    assert answer["passed"]

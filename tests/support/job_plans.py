@@ -1,0 +1,80 @@
+"""Parts of the job side over a scripted engine, for what a real engine does not do on demand."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.plans import ContainerJob, JobRunner
+from browser_shell.core.ports import Clock
+from browser_shell.execution.container_sandbox import ContainerSandbox
+from browser_shell.execution.job_upkeep import JobUpkeep
+from browser_shell.execution.run_closing import RunCloser
+from browser_shell.execution.run_store import RunStore
+from browser_shell.execution.workspace import Workspace
+from browser_shell.policy.document import policy_from
+from browser_shell.testing.fake_engine import IMAGE, ScriptedEngine
+from browser_shell.testing.fakes import FakeClock, RecordingAudit
+
+RUN = "0123456789abcdef01234567"
+
+
+def a_job(**changes: Any) -> ContainerJob:
+    return ContainerJob(**{"name": "run_pytest", "runner": JobRunner.PYTEST, "timeout_seconds": 60, **changes})
+
+
+def a_job_call(run_id: str = RUN, tool: str = "run_pytest", **arguments: Any) -> ToolCall:
+    return ToolCall(call_id=run_id, principal=Principal(subject="ann"), tool=tool, arguments=arguments)
+
+
+@dataclass
+class JobBench:
+    """A sandbox with everything around it."""
+
+    directory: Path
+    engine: ScriptedEngine = field(default_factory=ScriptedEngine)
+    audit: RecordingAudit = field(default_factory=RecordingAudit)
+    # Directories have the times of the real clock.
+    clock: Clock = field(default_factory=lambda: FakeClock(epoch=time.time()))
+    policy: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.directory / "workspace").mkdir(exist_ok=True)
+        (self.directory / "artifacts").mkdir(exist_ok=True)
+        self.store = RunStore(root=self.directory / "artifacts")
+        self.closer = RunCloser(store=self.store, audit=self.audit)
+        self.document = policy_from(self.policy, source="test")
+
+    @property
+    def workspace(self) -> Path:
+        return self.directory / "workspace"
+
+    @property
+    def run_directory(self) -> Path:
+        return self.store.root / RUN
+
+    def sandbox(self) -> ContainerSandbox:
+        return ContainerSandbox(
+            engine=self.engine,
+            image=IMAGE,
+            workspace=Workspace(root=self.workspace),
+            store=self.store,
+            closer=self.closer,
+            rules=self.document.sandbox,
+            policy_digest=self.document.digest(),
+            audit=self.audit,
+            clock=self.clock,
+        )
+
+    def upkeep(self) -> JobUpkeep:
+        return JobUpkeep(
+            engine=self.engine,
+            store=self.store,
+            closer=self.closer,
+            retention=self.document.sandbox.retention,
+            audit=self.audit,
+            clock=self.clock,
+        )

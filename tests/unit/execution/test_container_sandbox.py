@@ -1,0 +1,210 @@
+"""What happens around a container, also when something goes wrong in the middle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from browser_shell.core.containers import ContainerEnd, ContainerOrder
+from browser_shell.core.errors import (
+    ArgumentsInvalid,
+    AuditUnavailable,
+    EngineUnavailable,
+    ErrorCode,
+    RateLimited,
+    SandboxViolation,
+)
+from browser_shell.core.plans import JobRunner
+from browser_shell.core.ports import tell_nobody
+from browser_shell.core.records import RecordKind
+from browser_shell.testing.fake_engine import HangingEngine, LostEngine, ScriptedEngine
+from browser_shell.testing.fakes import FullDiskAudit
+from support.job_plans import RUN, JobBench, a_job, a_job_call
+
+WELL = b'<testsuite><testcase name="a"/></testsuite>'
+RAN = ["MCP_CONTAINER_SPAWN", "MCP_CONTAINER_EXEC", "MCP_CONTAINER_CLEANUP", "MCP_FILE_WRITE", "MCP_FILE_WRITE"]
+
+
+def evidence(bench: JobBench) -> Any:
+    return json.loads((bench.run_directory / "evidence.json").read_bytes())
+
+
+async def test_a_run_is_announced_before_it_starts_and_closed_with_evidence(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine(files={"report/junit.xml": WELL}))
+    result = await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert bench.audit.kinds == RAN
+    assert isinstance(result.data, dict)
+    assert (result.data["passed"], result.data["exit_code"], result.data["run_id"]) == (True, 0, RUN)
+    written = (bench.run_directory / "evidence.json").read_bytes()
+    assert bench.audit.records[-1].sha256 == result.evidence_sha256 == hashlib.sha256(written).hexdigest()
+    found = evidence(bench)
+    assert found["complete"] is True
+    assert found["audit"] == {"sequence": 2, "sha256": "0" * 64}
+    assert [file["path"] for file in found["files"]] == ["report/junit.xml"]
+    assert sorted(entry.name for entry in bench.run_directory.iterdir()) == ["evidence.json", "job.log", "output"]
+    assert bench.store.active == set()
+
+
+@pytest.mark.promise("jobs:a-report-cannot-forge-success")
+async def test_a_forged_report_does_not_turn_failure_into_success(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine(files={"report/junit.xml": WELL}, exit_code=1))
+    result = await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert isinstance(result.data, dict)
+    assert (result.data["passed"], result.data["exit_code"], result.exit_code) == (False, 1, 1)
+
+
+async def test_a_report_of_failures_makes_a_zero_no_success(tmp_path: Path) -> None:
+    bad = b'<testsuite><testcase name="a"><failure message="no"/></testcase></testsuite>'
+    bench = JobBench(tmp_path, ScriptedEngine(files={"report/junit.xml": bad}))
+    result = await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert isinstance(result.data, dict)
+    assert result.data["passed"] is False
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (ContainerEnd.TIMED_OUT, ErrorCode.TIMEOUT),
+        (ContainerEnd.OUT_OF_MEMORY, ErrorCode.SANDBOX_VIOLATION),
+        (ContainerEnd.OUTPUT_FULL, ErrorCode.SANDBOX_VIOLATION),
+    ],
+)
+async def test_a_run_that_was_ended_is_an_error_with_evidence(
+    tmp_path: Path, end: ContainerEnd, code: ErrorCode
+) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine(end=end, exit_code=137, files={"half.txt": b"half"}))
+    result = await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert (result.error, result.run_id) == (code, RUN)
+    assert evidence(bench)["outcome"]["end"] == end.value
+    assert [file["path"] for file in evidence(bench)["files"]] == ["half.txt"]
+
+
+@pytest.mark.promise("audit:no-record-no-run")
+@pytest.mark.parametrize("full_at", [RecordKind.MCP_CONTAINER_SPAWN, RecordKind.MCP_CONTAINER_EXEC])
+async def test_nothing_starts_when_the_start_cannot_be_recorded(tmp_path: Path, full_at: RecordKind) -> None:
+    bench = JobBench(tmp_path, audit=FullDiskAudit(full_at=full_at))
+    result = await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert result.error is ErrorCode.AUDIT_UNAVAILABLE
+    assert bench.engine.started == []
+    assert evidence(bench)["complete"] is False
+
+
+async def test_an_engine_that_goes_away_is_told_and_leaves_evidence(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, LostEngine())
+    result = await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert (result.error, result.run_id) == (ErrorCode.ENGINE_UNAVAILABLE, RUN)
+    assert (evidence(bench)["complete"], evidence(bench)["outcome"]["exit_code"]) == (False, None)
+    assert bench.audit.records[2].error == "ENGINE_UNAVAILABLE"
+
+
+@pytest.mark.promise("jobs:cancelling-kills")
+async def test_a_cancelled_job_is_killed_and_its_evidence_says_so(tmp_path: Path) -> None:
+    engine = HangingEngine()
+    bench = JobBench(tmp_path, engine)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.sandbox().run, a_job_call(), a_job(), tell_nobody)
+        with anyio.fail_after(5):
+            await engine.begun.wait()
+        assert bench.store.active == {RUN}
+        tasks.cancel_scope.cancel()
+    assert engine.killed
+    assert evidence(bench)["outcome"]["end"] == "cancelled"
+    assert "MCP_CONTAINER_CLEANUP" in bench.audit.kinds
+    assert bench.store.active == set()
+
+
+async def test_more_jobs_than_may_run_wait_their_turn(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, policy={"sandbox": {"max_running": 1}})
+    bench.store.active.add("another")
+    with pytest.raises(RateLimited) as refused:
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert refused.value.retry_after_seconds
+    assert bench.engine.orders == []
+
+
+async def test_progress_is_told_until_the_end(tmp_path: Path) -> None:
+    engine = HangingEngine()
+    bench = JobBench(tmp_path, engine)
+    told: list[tuple[float, float, str]] = []
+    second = anyio.Event()
+
+    async def tell(done: float, total: float, message: str) -> None:
+        told.append((done, total, message))
+        if len(told) > 1:
+            second.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(bench.sandbox().run, a_job_call(), a_job(), tell)
+        with anyio.fail_after(5):
+            await second.wait()
+        tasks.cancel_scope.cancel()
+    assert told[0][:2] == (0.0, 60.0)
+    assert all(message for _, _, message in told)
+
+
+@pytest.mark.promise("jobs:paths-stay-inside")
+async def test_a_link_that_leads_out_of_the_workspace_is_a_violation(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (bench.workspace / "out").symlink_to(tmp_path / "elsewhere")
+    (bench.workspace / "p").mkdir()
+    (bench.workspace / "p" / "up").symlink_to("..")
+    (bench.workspace / "p" / "passwd.py").symlink_to("/etc/passwd")
+    for job in (a_job(project="out"), a_job(project="p", tests=("passwd.py",))):
+        with pytest.raises(SandboxViolation) as refused:
+            await bench.sandbox().run(a_job_call(), job, tell_nobody)
+        assert refused.value.rule_id == "workspace.outside"
+    assert bench.audit.kinds == ["MCP_COMMAND_BLOCKED"] * 2
+    assert bench.engine.orders == []
+    await bench.sandbox().run(a_job_call(), a_job(project="p", tests=("up/p",)), tell_nobody)
+
+
+@pytest.mark.parametrize("job", [{"project": "none"}, {"project": "file"}, {"tests": ("none.py::a",)}])
+async def test_a_place_that_is_not_there_is_a_bad_argument(tmp_path: Path, job: dict[str, Any]) -> None:
+    bench = JobBench(tmp_path)
+    (bench.workspace / "file").touch()
+    with pytest.raises(ArgumentsInvalid):
+        await bench.sandbox().run(a_job_call(), a_job(**job), tell_nobody)
+
+
+async def test_a_refusal_that_cannot_be_recorded_says_so(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, audit=FullDiskAudit(full_at=RecordKind.MCP_COMMAND_BLOCKED))
+    with pytest.raises(AuditUnavailable):
+        await bench.sandbox().run(a_job_call(), a_job(project="none"), tell_nobody)
+
+
+async def test_the_order_is_ours_whoever_asked(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    await bench.sandbox().run(a_job_call(), a_job(runner=JobRunner.PLAYWRIGHT_NODE, timeout_seconds=7), tell_nobody)
+    (order,) = bench.engine.orders
+    assert order.argv[:2] == ("/usr/bin/env", "--chdir=/work")
+    assert (order.workspace, order.limits.timeout_seconds) == (bench.workspace, 7)
+    assert order.output.parent == order.log_path.parent == bench.run_directory
+
+
+async def test_a_run_whose_place_cannot_be_made_does_not_start(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    bench.run_directory.mkdir()
+    with pytest.raises(EngineUnavailable):
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert bench.engine.orders == []
+    assert bench.store.active == set()
+
+
+async def test_evidence_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    sandbox = bench.sandbox()
+
+    class Obstructing(ScriptedEngine):
+        async def work(self, order: ContainerOrder) -> None:
+            (bench.run_directory / "evidence.json" / "in the way").mkdir(parents=True)
+
+    bench.engine = Obstructing()
+    with pytest.raises(EngineUnavailable):
+        await replace(sandbox, engine=bench.engine).run(a_job_call(), a_job(), tell_nobody)

@@ -1,0 +1,114 @@
+"""What a killed server left is ended, and what is old is removed, with a record of each."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from browser_shell.core.errors import AuditUnavailable
+from browser_shell.core.ports import tell_nobody
+from browser_shell.core.records import RecordKind
+from browser_shell.execution.evidence import RunFacts
+from browser_shell.testing.fake_engine import IMAGE, ScriptedEngine
+from browser_shell.testing.fakes import FullDiskAudit
+from support.job_plans import RUN, JobBench, a_job, a_job_call
+
+
+def begin(bench: JobBench, run_id: str = RUN) -> None:
+    bench.store.begin(
+        RunFacts.of(
+            run_id=run_id,
+            subject="ann",
+            plan=a_job(),
+            image=IMAGE,
+            limits=bench.document.sandbox.limits(60),
+            policy_digest=bench.document.digest(),
+            began=1_800_000_000.0,
+        )
+    )
+
+
+async def finish(bench: JobBench, run_id: str, *, age_seconds: float, size: int = 4096) -> None:
+    bench.engine.files = {"file": b"x" * size}
+    await bench.sandbox().run(a_job_call(run_id), a_job(), tell_nobody)
+    moment = bench.clock.wall() - age_seconds
+    os.utime(bench.store.root / run_id, (moment, moment))
+
+
+@pytest.mark.promise("jobs:a-killed-server-leaves-evidence")
+async def test_a_run_without_an_end_gets_evidence_that_says_so(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine(swept=[RUN]))
+    begin(bench)
+    (bench.run_directory / "job.log").write_bytes(b"half a line")
+    await bench.upkeep().begin()
+    found = json.loads((bench.run_directory / "evidence.json").read_bytes())
+    assert (found["complete"], found["outcome"]["end"], found["subject"]) == (False, "server_lost", "ann")
+    assert found["log"]["size"] == 11
+    cleanup, written = bench.audit.records
+    assert (cleanup.kind, cleanup.run_id, cleanup.error) == (RecordKind.MCP_CONTAINER_CLEANUP, RUN, "SERVER_LOST")
+    assert (written.kind, written.path, written.run_id) == (RecordKind.MCP_FILE_WRITE, "evidence.json", RUN)
+    await bench.upkeep().begin()
+    assert len(bench.audit.records) == 2
+
+
+async def test_a_directory_without_even_a_beginning_gets_evidence_too(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    bench.run_directory.mkdir()
+    (bench.run_directory / "run.json").write_text('{"run_id": 5')
+    await bench.upkeep().begin()
+    assert json.loads((bench.run_directory / "evidence.json").read_bytes())["complete"] is False
+
+
+async def test_runs_that_go_on_are_left_alone(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, policy={"sandbox": {"retention": {"max_age_hours": 1, "max_total_mib": 1}}})
+    begin(bench)
+    bench.store.active.add(RUN)
+    os.utime(bench.run_directory, (0, 0))
+    await bench.upkeep().begin()
+    assert not (bench.run_directory / "evidence.json").exists()
+    with pytest.raises(OSError, match="goes on"):
+        bench.store.remove(RUN)
+
+
+async def test_old_runs_are_removed_and_recorded(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, policy={"sandbox": {"retention": {"max_age_hours": 1}}})
+    await finish(bench, "a" * 24, age_seconds=3601)
+    await finish(bench, "b" * 24, age_seconds=3599)
+    await bench.upkeep().begin()
+    assert [run.run_id for run in bench.store.runs()] == ["b" * 24]
+    removed = [record for record in bench.audit.records if record.kind is RecordKind.RUN_REMOVED]
+    assert [record.run_id for record in removed] == ["a" * 24]
+
+
+async def test_the_oldest_runs_go_when_all_are_too_large(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, policy={"sandbox": {"retention": {"max_total_mib": 1}}})
+    for number, letter in enumerate("abc"):
+        await finish(bench, letter * 24, age_seconds=100 - number, size=600 * 1024)
+    await bench.upkeep().begin()
+    assert [run.run_id for run in bench.store.runs()] == ["c" * 24]
+
+
+@pytest.mark.promise("audit:no-record-no-run")
+async def test_what_cannot_be_recorded_is_not_removed(tmp_path: Path) -> None:
+    audit = FullDiskAudit(full_at=RecordKind.RUN_REMOVED)
+    bench = JobBench(tmp_path, audit=audit, policy={"sandbox": {"retention": {"max_age_hours": 1}}})
+    await finish(bench, "a" * 24, age_seconds=4000)
+    with pytest.raises(AuditUnavailable):
+        await bench.upkeep().begin()
+    assert [run.run_id for run in bench.store.runs()] == ["a" * 24]
+
+
+async def test_a_removal_that_was_cut_short_is_finished(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    (bench.store.root / f".removing-{RUN}" / "output").mkdir(parents=True)
+    await bench.upkeep().begin()
+    assert list(bench.store.root.iterdir()) == []
+
+
+async def test_a_label_that_is_no_run_id_does_not_reach_the_log(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine(swept=["../../etc\nx"]))
+    await bench.upkeep().begin()
+    assert [record.run_id for record in bench.audit.records] == [""]
