@@ -1,4 +1,4 @@
-"""Run in the build: puts the package, its command, its notices and the browser's managed policy where the image has them."""
+"""Run in the build: puts the package, its command, its notices and the managed policy where the image has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run in the build: removes from the Python environment what the server does not import, and writes the licences of the rest.
+"""Run in the build: removes from the environment what the server does not import, and notes the licences of the rest.
 
 The lock also holds what builds the package, and the environment what installs packages. Neither belongs into the image.
 """
