@@ -58,7 +58,8 @@ remove_unused_files() {
   rm -rf /usr/share/man /usr/share/info /usr/share/lintian /usr/share/locale /usr/share/bug /usr/share/icons /usr/share/gtk-doc \
     /usr/lib/chromium/chrome_crashpad_handler /usr/lib/chromium/chrome-sandbox /usr/lib/chromium/*.TOC \
     /usr/lib/chromium/libVkLayer_khronos_validation.so /usr/lib/chromium/libVkICD_mock_icd.so \
-    /var/lib/apt/lists /var/cache/apt /var/cache/debconf /var/cache/ldconfig /var/log /tmp/* /root/.cache /var/lib/dpkg/*-old
+    /var/lib/apt/lists /var/cache/apt /var/cache/debconf /var/cache/ldconfig /var/log /tmp/* /root /var/lib/dpkg/*-old
+  mkdir -p -m 0700 /root
   mkdir -p /var/lib/apt/lists/partial /var/cache/apt/archives/partial /var/log
 }
 

@@ -113,11 +113,11 @@ def running_box(
     policy: Mapping[str, Any],
     env: Mapping[str, str] | None = None,
     flags: Sequence[str] = (),
-    state: str = "",
+    state: Sequence[str] = (),
 ) -> Iterator[Box]:
     """The image with every lock, its port published on loopback, its policy read-only. Gone at the end.
 
-    `state` is a volume of the caller's; without one, a folder of this machine is, so that tests can read the audit log.
+    `state` are flags that mount the state; without them it is a folder of this machine, whose audit log tests can read.
     """
     directory = Path(tempfile.mkdtemp(prefix="bsb-"))
     directory.chmod(0o755)
@@ -135,7 +135,7 @@ def running_box(
         *("run", "--name", name, "--network", network, "--publish", f"127.0.0.1:{port}:8080"),
         *lock_flags(),
         *("--volume", f"{directory / 'config'}:/etc/agent-browser:ro"),
-        *("--volume", f"{state or directory / 'state'}:/var/lib/browser-shell"),
+        *(state or ("--volume", f"{directory / 'state'}:/var/lib/browser-shell")),
         *(word for key, value in settings.items() for word in ("--env", f"{key}={value}")),
         *engine.run_flags,
         *flags,
