@@ -1,7 +1,8 @@
 # Two commands matter: `make up` and `make test`. Both work from a clean clone on a fresh Debian or Ubuntu machine.
-.PHONY: help install install-dev up test check bench conformance lock clean
+.PHONY: help install install-dev up test check bench conformance lock clean image image-all image-report test-image sbom
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+ENGINE ?= docker
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
@@ -12,7 +13,9 @@ install: ## install what the server needs; start nothing
 install-dev:
 	@scripts/install --dev
 
-up: install ## install what is missing, start the server, print how to connect; Ctrl-C stops it
+up: ## install what is missing, start the server, print how to connect; Ctrl-C stops it
+	@command -v apt-get >/dev/null || { echo "This system has no apt. The same box as a container: docker compose -f deploy/image/compose.yaml up (docs/image.md)"; exit 1; }
+	@scripts/install
 	@exec $(BIN)/browser-shell serve
 
 test: install-dev ## install what the tests need and run all of them, real Chromium included
@@ -28,6 +31,21 @@ bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the
 
 conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
 	@scripts/conformance
+
+image: ## build the container image for this platform; ENGINE=docker or podman
+	@scripts/image $(ENGINE)
+
+image-all: ## build it for linux/amd64 and linux/arm64, the other one emulated
+	@scripts/image-all
+
+test-image: install-dev ## start the image behind every lock and test it from outside, with Docker and Podman
+	@scripts/test-image
+
+image-report: install-dev ## measure the image against its budgets; writes docs/footprint.md
+	@scripts/image-report
+
+sbom: ## write what the image is made of: build/sbom.spdx.json and build/sbom.cdx.json
+	@scripts/sbom $(ENGINE)
 
 lock: ## write the hashed requirement files anew
 	@scripts/lock

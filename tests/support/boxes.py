@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ class Box:
     server: Server
     """Calls go through the published port; its process is the engine's client, not the server."""
     ready_seconds: float
+    started: float = field(default_factory=time.monotonic)
 
     @property
     def pid(self) -> int:
