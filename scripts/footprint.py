@@ -49,7 +49,8 @@ def page(found: dict[str, Any], cold_seconds: float, machine: str) -> str:
     table = "\n".join(map(str, rows(found, cold_seconds)))
     return f"""# Footprint
 
-Measured by `make image-report` on {machine}, engine {found["engine"]}. `tests/image/test_budgets.py` fails when a limit is passed.
+Measured by `make image-report` on {machine}, engine {found["engine"]}. `tests/image/test_budgets.py` fails when a
+limit is passed.
 
 | what | limit | goal | measured |
 |---|---|---|---|
@@ -61,11 +62,12 @@ Memory with sessions, each on a local page, two seconds after the last was opene
 |---|---|---|
 {sessions}
 
-Resident processes of an idle box: {", ".join(found["kinds"])}. Each session adds one small agent-browser and Chromium's renderer.
+Resident processes of an idle box: {", ".join(found["kinds"])}.
+Each session adds one small agent-browser and a renderer of Chromium.
 
-The cgroup figure is what the kernel charges to the container, without cached files: anonymous, shared and kernel memory. PSS also counts the
-parts of the programs' files that are mapped, each page divided among those who map it. A naive sum of RSS counts Chromium's shared
-code once for each of its processes, and means nothing.
+The cgroup figure is what the kernel charges to the container, without cached files: anonymous, shared and kernel
+memory. PSS also counts the parts of the programs' files that are mapped, each page divided among those who map it. A
+naive sum of RSS counts Chromium's shared code once for each of its processes, and means nothing.
 """
 
 

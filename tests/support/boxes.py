@@ -115,15 +115,18 @@ def running_box(
     env: Mapping[str, str] | None = None,
     flags: Sequence[str] = (),
     state: Sequence[str] = (),
+    config: Mapping[str, str] | None = None,
 ) -> Iterator[Box]:
     """The image with every lock, its port published on loopback, its policy read-only. Gone at the end.
 
     `state` are flags that mount the state; without them it is a folder of this machine, whose audit log tests can read.
+    `config` are more files beside the policy.
     """
     directory = Path(tempfile.mkdtemp(prefix="bsb-"))
     directory.chmod(0o755)
     (directory / "config").mkdir(mode=0o755)
-    (directory / "config" / "browser-shell.policy.json").write_text(json.dumps(policy))
+    for file, content in {"browser-shell.policy.json": json.dumps(policy), **(config or {})}.items():
+        (directory / "config" / file).write_text(content)
     (directory / "state").mkdir(mode=0o700)
     os.chown(directory / "state", _UID, _UID)
     name, port = f"bsb-{os.getpid()}-{next(_NUMBERS)}", free_port()
