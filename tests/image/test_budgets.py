@@ -15,6 +15,7 @@ from support.boxes import Box, running_box
 from support.engine import Engine, Network
 from support.footprint import MB, Footprint
 from support.pages import Site, wait_until
+from support.patience import within
 from support.processes import alive
 
 IDLE_SECONDS = 60
@@ -92,18 +93,15 @@ def test_it_starts_heals_and_ends_quickly(
         began = time.monotonic()
         os.kill(browser, signal.SIGKILL)
         wait_until(lambda: not alive(browser), what="its end")
-        fresh.wait_healthy(seconds=10)
+        fresh.wait_healthy(seconds=20)
         measured.back_seconds = time.monotonic() - began
     exit_code, measured.exit_seconds = crowd.terminate()
     assert exit_code == 0
-    assert measured.ready_seconds < 5
-    assert measured.back_seconds < 3
-    assert measured.exit_seconds < 3
+    assert within(measured.ready_seconds, 5)
+    assert within(measured.back_seconds, 3)
+    assert within(measured.exit_seconds, 3)
 
 
 def test_a_changed_line_of_code_is_built_quickly(engine: Engine, measured: Footprint) -> None:
-    for _ in range(3):  # Builds share the machine with whatever else runs on it; the best says what they need.
-        measured.code_build_seconds = min(measured.code_build_seconds or 1000, footprint.code_build_seconds(engine))
-        if measured.code_build_seconds < 5:
-            return
-    pytest.fail(f"{measured.code_build_seconds} s")
+    measured.code_build_seconds = footprint.code_build_seconds(engine)
+    assert within(measured.code_build_seconds, 5)

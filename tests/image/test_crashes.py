@@ -13,6 +13,7 @@ import pytest
 from support.boxes import Box, command_line, lock_flags, running_box
 from support.engine import Engine, Network
 from support.pages import Site, wait_until
+from support.patience import within
 from support.processes import alive, state
 
 BACK_SECONDS = 3
@@ -44,9 +45,8 @@ def test_a_killed_part_comes_back(fragile: Box, site: Site, name: str) -> None:
     if name != "window manager":
         wait_until(lambda: not alive(browser), what="the old browser's end")
         began = time.monotonic()
-        fragile.wait_healthy(seconds=10)
-        print(f"{name} killed, back after {time.monotonic() - began:.2f} s")
-        assert time.monotonic() - began < BACK_SECONDS
+        fragile.wait_healthy(seconds=20)
+        assert within(time.monotonic() - began, BACK_SECONDS)
     wait_until(lambda: bool(fragile.running("/usr/bin/matchbox")), what="the window manager")
     page = site.watch("<p>Back")
     assert fragile.session("after").ok("open", page.url)["title"] == "watched"
@@ -80,9 +80,8 @@ def test_a_box_with_sessions_ends_within_three_seconds_and_its_audit_log_is_whol
             for name in ("one", "two", "three"):
                 box.session(name).ok("open", site.watch("").url)
             exit_code, seconds = box.terminate()
-        print(f"SIGTERM to exit: {seconds:.2f} s")
         assert exit_code == 0
-        assert seconds < END_SECONDS
+        assert within(seconds, END_SECONDS)
         verified = engine.finish(
             *("run", "--rm", "--network", "none", *lock_flags(), *engine.run_flags),
             *("--volume", f"{volume}:/var/lib/browser-shell", engine.image, "audit", "verify"),
@@ -104,8 +103,8 @@ def test_a_box_that_is_still_starting_can_be_ended(engine: Engine, network: Netw
         time.sleep(after_seconds)  # The moment is the point.
         began = time.monotonic()
         engine.do("kill", "--signal", "TERM", name)
-        engine.do("wait", name, seconds=10)
-        assert time.monotonic() - began < END_SECONDS
+        engine.do("wait", name, seconds=20)
+        assert within(time.monotonic() - began, END_SECONDS)
     finally:
         engine.finish("rm", "--force", "--volumes", name)
 

@@ -157,7 +157,7 @@ def running_box(
         wait_ready(server)
         assert server.port == port
         box = Box(engine=engine, name=name, server=server, ready_seconds=0)
-        box.wait_healthy(seconds=10)
+        box.wait_healthy(seconds=30)
         box.ready_seconds = time.monotonic() - began
         yield box
     finally:
