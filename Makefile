@@ -13,9 +13,7 @@ install: ## install what the server needs; start nothing
 install-dev:
 	@scripts/install --dev
 
-up: ## install what is missing, start the server, print how to connect; Ctrl-C stops it
-	@command -v apt-get >/dev/null || { echo "This system has no apt. The same box as a container: docker compose -f deploy/image/compose.yaml up (docs/image.md)"; exit 1; }
-	@scripts/install
+up: install ## install what is missing, start the server, print how to connect; Ctrl-C stops it
 	@exec $(BIN)/browser-shell serve
 
 test: install-dev ## install what the tests need and run all of them, real Chromium included
