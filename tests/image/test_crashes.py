@@ -117,7 +117,7 @@ def test_a_full_state_volume_refuses_calls_and_room_lets_them_run_again(
         "file = open('/var/lib/browser-shell/filler', 'wb', 0)\n"
         "try:\n    while True: file.write(bytes(1024))\nexcept OSError: pass"
     )
-    owner = "uid=1000,gid=1000" if engine.name == "docker" else "mode=1777"
+    owner = "uid=1000,gid=1000" if engine.name == "docker" else "U"
     small = ("--tmpfs", f"/var/lib/browser-shell:size=4m,{owner}")
     with running_box(engine, network=network.name, policy=policy, state=small) as box:
         session = box.session("disk")
