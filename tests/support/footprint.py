@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -41,11 +42,14 @@ class Footprint:
     exit_seconds: float = 0
     back_seconds: float = 0
     code_build_seconds: float = 0
+    load_average: float = 0
+    """Of the machine, over five minutes: times mean little on a busy one."""
     kinds: list[str] = field(default_factory=list)
     memory: dict[int, Memory] = field(default_factory=dict)
     """By number of sessions."""
 
     def save(self) -> None:
+        self.load_average = os.getloadavg()[1]
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"footprint-{self.engine}.json").write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
 
