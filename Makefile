@@ -1,7 +1,9 @@
 # Two commands matter: `make up` and `make test`. Both work from a clean clone on a fresh Debian or Ubuntu machine.
-.PHONY: help install install-dev up test check bench conformance jobs-image test-jobs lock clean
+.PHONY: help install install-dev up test check bench conformance jobs-image test-jobs
+.PHONY: image image-all image-report test-image sbom lock clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+ENGINE ?= docker
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
@@ -36,6 +38,21 @@ jobs-image: ## build the image for test jobs, with Docker or with ENGINE=podman
 
 test-jobs: install-dev ## hostile and ordinary jobs in real containers, with Docker and with Podman
 	@scripts/test-jobs
+
+image: ## build the container image for this platform; ENGINE=docker or podman
+	@scripts/image $(ENGINE)
+
+image-all: ## build it for linux/amd64 and linux/arm64, the other one emulated
+	@scripts/image-all
+
+test-image: install-dev ## start the image behind every lock and test it from outside, with Docker and Podman
+	@scripts/test-image
+
+image-report: install-dev ## measure the image against its budgets; writes docs/footprint.md
+	@scripts/image-report
+
+sbom: ## write what the image is made of: build/sbom.spdx.json and build/sbom.cdx.json
+	@scripts/sbom $(ENGINE)
 
 lock: ## write the hashed requirement files anew
 	@scripts/lock

@@ -44,7 +44,7 @@ from browser_shell.pipeline import Pipeline
 from browser_shell.process.account import account_to_drop_to
 from browser_shell.process.children import watch_children_cheaply
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
-from browser_shell.process.privileges import give_up_root, hand_over
+from browser_shell.process.privileges import give_up_root, hand_over, shut_out_siblings
 from browser_shell.settings import JOBS_DIRECTORY, Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
@@ -257,6 +257,7 @@ def _stop_being_root(settings: Settings) -> None:
     """Everything that root is needed for happens here, before anything listens to anybody."""
     account = account_to_drop_to(settings.account)
     if account is None:
+        shut_out_siblings()
         return
     for directory in (settings.runtime_directory, settings.state_directory):
         hand_over(directory, account, beside=(JOBS_DIRECTORY,))

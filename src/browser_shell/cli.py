@@ -16,6 +16,7 @@ import structlog
 from browser_shell import __version__
 from browser_shell.app import access_of, serve, serve_stdio
 from browser_shell.audit_commands import add_audit_commands
+from browser_shell.container_locks import require_locks
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.doctor_command import add_doctor_command
 from browser_shell.evidence_commands import add_evidence_commands
@@ -137,6 +138,9 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise ConfigurationInvalid("--workspace: only with --profile write")
     if workspace is not None:
         settings = replace(settings, jobs=replace(settings.jobs, workspace=workspace.resolve()))
+    require_locks(settings)
+    if settings.ignored:
+        structlog.get_logger().info("settings_ignored", names=",".join(settings.ignored))
     return replace(settings, unsafe_attach_port=arguments.unsafe_attach, unsafe_no_jail=arguments.unsafe_no_jail)
 
 
@@ -176,6 +180,9 @@ def _stdio(arguments: argparse.Namespace) -> int:
 
 def _report_unsafe(settings: Settings) -> None:
     lines = list(settings.policy.unsafe_settings())
+    if settings.in_container and settings.unsafe_missing_locks:
+        locks = ", ".join(settings.unsafe_missing_locks)
+        lines.append(f"BROWSER_SHELL_UNSAFE_MISSING_LOCKS: this container may run without {locks}")
     if settings.unsafe_attach_port is not None:
         lines.append(f"--unsafe-attach {settings.unsafe_attach_port}: the browser was started by somebody else")
     if settings.unsafe_no_jail:

@@ -6,6 +6,7 @@ import json
 
 from browser_shell import __version__
 from browser_shell.http.auth import THROWAWAY_SECONDS
+from browser_shell.http.surface import HostName, parse_host
 from browser_shell.settings import Settings
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # named, not listened on
@@ -13,8 +14,7 @@ _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # named, not 
 
 def greeting(settings: Settings, *, token: str | None, port: int, job_image: str = "") -> str:
     """For people, who read it in a terminal. It holds the throw-away token, so it goes nowhere else."""
-    host = _ANYWHERE.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
-    address = f"http://{host}:{port}"
+    address = f"http://{_authority(settings, port)}"
     lines = [
         "",
         f"browser-shell {__version__} is ready.",
@@ -39,6 +39,15 @@ def greeting(settings: Settings, *, token: str | None, port: int, job_image: str
     lines.append(f"  client configuration   {_client_configuration(f'{address}/mcp', settings, token)}")
     lines.append("  stop                   Ctrl-C")
     return "\n".join(lines) + "\n"
+
+
+def _authority(settings: Settings, port: int) -> str:
+    """Where people reach the server: what the operator says, since a container cannot see where it is published."""
+    if settings.access.public_hosts:
+        named = settings.access.public_hosts[0]
+        return named if parse_host(named) != HostName(named.lower()) else f"{named}:{port}"
+    host = _ANYWHERE.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
+    return f"{host}:{port}"
 
 
 def _client_configuration(url: str, settings: Settings, token: str | None) -> str:

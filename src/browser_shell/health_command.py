@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.http.health import SOCKET_NAME, Health, ask_health
 from browser_shell.settings import JOBS_DIRECTORY, Settings, read_settings
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+
+_EXIT_BAD_SETTINGS = 2
+
+
+def main() -> None:
+    """This command alone, without what the others import."""
+    parser = argparse.ArgumentParser(prog="browser-shell")
+    add_health_command(parser.add_subparsers(required=True, metavar="command"))
+    try:
+        sys.exit(_health(parser.parse_args()))
+    except BrowserShellError as fault:
+        print(f"browser-shell: {fault.public_message}", file=sys.stderr)
+        sys.exit(_EXIT_BAD_SETTINGS)
 
 
 def add_health_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:

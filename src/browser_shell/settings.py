@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import platform
 import tempfile
@@ -22,7 +23,17 @@ DRIVER_SHA256 = {
 DEFAULT_POLICY = Path("/etc/agent-browser/browser-shell.policy.json")
 JOBS_DIRECTORY = "jobs"
 """Of the state directory: log and runs of the write profile."""
+DEFAULT_PUBLIC_KEY = Path("/etc/agent-browser/public.pem")
 _LARGEST_POLICY_BYTES = 1024 * 1024
+
+# What users of AIO Sandbox may still set. Each belongs to a part that is not here, or would weaken one that is.
+IGNORED_NAMES = (
+    *("WAIT_PORTS", "WAIT_TIMEOUT", "WAIT_INTERVAL", "MCP_HUB_WAIT_PORTS", "MCP_HUB_PORT", "MCP_SERVER_BROWSER_PORT"),
+    *("DISABLE_JUPYTER", "DISABLE_CODE_SERVER", "DISABLE_MCP_BROWSER", "JUPYTER_LAB_PORT", "CODE_SERVER_PORT"),
+    *("HOMEPAGE", "BROWSER_EXTRA_ARGS", "BROWSER_COMMANDLINE_ARGS", "BROWSER_NO_SANDBOX", "BROWSER_USER_AGENT"),
+    *("PROXY_SERVER", "TINYPROXY_PORT", "DNS_OVER_HTTPS_TEMPLATES", "SANDBOX_API_KEY"),
+)
+CONTAINER_LOCKS = ("user", "capabilities", "privileges", "seccomp", "root", "memory", "pids")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +95,11 @@ class Settings:
     jobs: JobSettings
     limits_redis: str = field(default="", repr=False)
     """Where several servers count together; '' for this process alone. It may hold a password, so nothing shows it."""
+    ignored: tuple[str, ...] = ()
+    """Names of AIO Sandbox that are set and mean nothing here."""
+    in_container: bool = False
+    """Whether this is the shipped image, which starts behind all its locks only."""
+    unsafe_missing_locks: tuple[str, ...] = ()
     unsafe_attach_port: int | None = None
     unsafe_no_jail: bool = False
 
@@ -112,6 +128,9 @@ def read_settings(
         runtime_directory=_path(env, "BROWSER_SHELL_RUNTIME_DIR") or _default_runtime(),
         jobs=_read_jobs(env),
         limits_redis=_redis_address(env, "BROWSER_SHELL_LIMITS_REDIS"),
+        ignored=tuple(name for name in IGNORED_NAMES if env.get(name)),
+        in_container=bool(env.get("BROWSER_SHELL_CONTAINER")),
+        unsafe_missing_locks=_locks(env, "BROWSER_SHELL_UNSAFE_MISSING_LOCKS"),
     )
 
 
@@ -138,7 +157,7 @@ def _read_access(env: Mapping[str, str]) -> AccessSettings:
     return AccessSettings(
         public_hosts=_words(env, "PUBLIC_HOSTS"),
         allowed_origins=_words(env, "ALLOWED_ORIGINS"),
-        jwt_public_key=env.get("JWT_PUBLIC_KEY", "").strip(),
+        jwt_public_key=_public_key(env),
         jwt_algorithm=_choice(env, "JWT_ALGORITHM", ("RS256", "ES256", "EdDSA")),
         jwt_audience=env.get("JWT_AUDIENCE", "").strip() or None,
         jwt_issuer=env.get("JWT_ISSUER", "").strip() or None,
@@ -201,6 +220,24 @@ def _choice(env: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
     if text not in known:
         raise ConfigurationInvalid(f"{name}: must be one of {', '.join(known)}, not {text[:40]!r}")
     return text
+
+
+def _public_key(env: Mapping[str, str]) -> str:
+    """Base64 of a PEM, from the variable or from a file; '' when there is neither."""
+    text, path = env.get("JWT_PUBLIC_KEY", "").strip(), _path(env, "JWT_PUBLIC_KEY_FILE")
+    if text and path:
+        raise ConfigurationInvalid("JWT_PUBLIC_KEY_FILE: JWT_PUBLIC_KEY is set too; say only one of them")
+    if text or (path is None and not DEFAULT_PUBLIC_KEY.exists()):
+        return text
+    return base64.b64encode(read_key_file(path or DEFAULT_PUBLIC_KEY)).decode("ascii")
+
+
+def _locks(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    words = _words(env, name)
+    for word in words:
+        if word not in CONTAINER_LOCKS:
+            raise ConfigurationInvalid(f"{name}: must be some of {', '.join(CONTAINER_LOCKS)}, not {word[:40]!r}")
+    return words
 
 
 def _words(env: Mapping[str, str], name: str) -> tuple[str, ...]:

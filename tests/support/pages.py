@@ -51,6 +51,7 @@ class Site:
     """A web site whose pages can be added while it runs."""
 
     port: int
+    host: str = "127.0.0.1"
     pages: dict[str, Answer] = field(default_factory=dict)
     headers: dict[str, dict[str, str]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
@@ -59,7 +60,7 @@ class Site:
 
     @property
     def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     def add(self, path: str, answer: Answer, headers: dict[str, str] | None = None) -> str:
         """Puts a page at `path` and returns its URL. A `Location` header makes it a redirect."""
@@ -87,7 +88,7 @@ class Site:
 
 
 @contextmanager
-def running_site() -> Iterator[Site]:
+def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
     """Serves until the block ends. `/slow/60` answers after 60 seconds."""
     stopped = threading.Event()
 
@@ -128,8 +129,8 @@ def running_site() -> Iterator[Site]:
         def handle_error(self, request: object, client_address: object) -> None:
             return  # A killed browser breaks its connections; that is not news.
 
-    server = QuietServer(("127.0.0.1", 0), Handler)
-    site = Site(port=server.server_address[1])
+    server = QuietServer((host, 0), Handler)
+    site = Site(port=server.server_address[1], host=host)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

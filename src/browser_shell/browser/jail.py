@@ -31,8 +31,10 @@ _LONGEST_MESSAGE = 65536
 HIDDEN = ("/home", "/root", "/mnt", "/media", "/srv", "/etc/agent-browser")
 _REMEDY = (
     "Chromium may only run in a jail without a network, and this machine does not allow making one ({reason}). "
-    "Allow unprivileged user namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian), "
-    "sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu); in a container, use the shipped seccomp profile. "
+    "In a container, add: --security-opt seccomp=seccomp.json (the shipped profile, deploy/image/seccomp.json). "
+    "If that is set, or outside of one, allow unprivileged user namespaces on the machine: "
+    "sysctl user.max_user_namespaces=15000, sysctl kernel.unprivileged_userns_clone=1 (Debian), "
+    "sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu). "
     "--unsafe-no-jail runs without this protection"
 )
 

@@ -36,8 +36,12 @@ def give_up_root(account: Account, *, groups: tuple[int, ...] = ()) -> None:
     if libc.capset(header, struct.pack("6I", keep, keep, 0, 0, 0, 0)) != 0:
         raise ConfigurationInvalid("the server cannot give up root; start it as an ordinary user")
     libc.prctl(_PR_SET_KEEPCAPS, 0, 0, 0, 0)
-    # Chromium runs as the same account from now on, and must not look into this process.
-    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    shut_out_siblings()
+
+
+def shut_out_siblings() -> None:
+    """Chromium and the driver run as the same account, and must not look into this process."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def hand_over(directory: Path, account: Account, *, beside: tuple[str, ...] = ()) -> Path:

@@ -1,0 +1,46 @@
+"""Run in the build: puts the package, its command, its notices and the managed policy where the image has them."""
+
+from __future__ import annotations
+
+import compileall
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+# -I: neither the working directory nor a variable of the environment says what is imported.
+_COMMAND = """#!/opt/browser-shell/bin/python -I
+from browser_shell.__main__ import main
+
+main()
+"""
+
+
+def main() -> None:
+    root = Path(sys.argv[1])
+    site = root / sysconfig.get_paths()["purelib"].lstrip("/")
+    site.mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel"], check=True, stdout=subprocess.DEVNULL)
+    (wheel,) = Path("dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    compileall.compile_dir(site, quiet=1, stripdir=str(root), workers=0)
+
+    command = root / "opt/browser-shell/bin/browser-shell"
+    command.parent.mkdir(parents=True)
+    command.write_text(_COMMAND, encoding="utf-8")
+    command.chmod(0o755)
+    notices = root / "usr/share/doc/browser-shell"
+    notices.mkdir(parents=True)
+    (notices / "LICENSE").write_bytes(Path("LICENSE").read_bytes())
+
+    # The jail puts the policy of the running server over this one. Where the host forbids mounting, this one holds.
+    sys.path.insert(0, str(site))
+    from browser_shell.browser.managed_policy import write_managed_policy
+
+    write_managed_policy(root / "etc/chromium", ("http", "https"))
+
+
+if __name__ == "__main__":
+    main()

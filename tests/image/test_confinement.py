@@ -1,0 +1,127 @@
+"""What the machine's kernel says about the processes of a running container."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from support.boxes import Box, command_line
+from support.pages import Site
+from support.processes import status
+
+JAIL_NETWORK_INTERFACES = {"lo"}
+
+
+def inner(pid: int, path: str) -> Path:
+    """A path as this process sees it."""
+    return Path(f"/proc/{pid}/root") / path.lstrip("/")
+
+
+def namespace(pid: int, kind: str) -> Path:
+    return Path(f"/proc/{pid}/ns/{kind}").readlink()
+
+
+@pytest.mark.promise("container: nothing in it is root, privileged or unfiltered")
+def test_every_process_is_unprivileged_and_filtered(box: Box, site: Site) -> None:
+    box.session("confined").ok("open", site.watch("").url)
+    processes = box.processes()
+    assert len(processes) > 6
+    for pid in processes:
+        if not status(pid, "Uid"):
+            continue  # It ended since it was listed.
+        assert status(pid, "Uid").split() == ["1000"] * 4, command_line(pid)
+        assert status(pid, "NoNewPrivs") == "1", command_line(pid)
+        assert status(pid, "Seccomp") == "2", command_line(pid)
+    for word in ("browser-shell serve", "Xtigervnc", "matchbox", "agent-browser", "jail"):
+        for pid in box.running(word):
+            assert int(status(pid, "CapBnd") or "0", 16) == 0, command_line(pid)
+
+
+@pytest.mark.promise("container: Chromium's own sandbox is on")
+def test_renderers_are_in_a_sandbox_of_chromium_inside_the_jail(box: Box, site: Site) -> None:
+    box.session("confined").ok("open", site.watch("").url)
+    assert not [pid for pid in box.processes() if "--no-sandbox" in command_line(pid)]
+    renderers = box.running("--type=renderer")
+    assert renderers
+    server_namespace = namespace(box.pid, "user")
+    for pid in renderers:
+        # The engine's filter and Chromium's own.
+        assert int(status(pid, "Seccomp_filters")) >= 2
+        # The machine's number, the container's, and that of Chromium's own process namespace.
+        assert len(status(pid, "NSpid").split()) >= 3
+        assert namespace(pid, "user") != server_namespace
+
+
+@pytest.mark.promise("container: the browser has no network but loopback")
+def test_chromium_sees_no_interface_but_loopback(box: Box) -> None:
+    browser = box.browser_pid()
+    assert namespace(browser, "net") != namespace(box.pid, "net")
+    lines = Path(f"/proc/{browser}/net/dev").read_text().splitlines()[2:]
+    assert {line.split(":")[0].strip() for line in lines} == JAIL_NETWORK_INTERFACES
+
+
+@pytest.mark.promise("container: the browser sees neither the audit log nor the key nor the policy")
+def test_chromium_does_not_see_the_state_and_has_the_servers_managed_policy(box: Box) -> None:
+    browser = box.browser_pid()
+    assert [path.name for path in inner(box.pid, "/var/lib/browser-shell").iterdir()] == ["9222"]
+    assert list(inner(browser, "/var/lib/browser-shell").iterdir()) == []
+    assert list(inner(browser, "/etc/agent-browser").iterdir()) == []
+    managed = inner(browser, "/etc/chromium/policies/managed/browser-shell.json")
+    assert json.loads(managed.read_text())["DownloadRestrictions"] == 3
+    # The one that this server wrote, not the one of the image: it lies on the temporary file system.
+    assert managed.stat().st_dev != inner(box.pid, "/etc/chromium").stat().st_dev
+    assert "jail_cannot_mount" not in box.output
+
+
+def test_the_image_itself_has_a_managed_policy_for_hosts_that_forbid_mounting(box: Box) -> None:
+    managed = inner(box.pid, "/etc/chromium/policies/managed/browser-shell.json")
+    assert "file://*" in json.loads(managed.read_text())["URLBlocklist"]
+
+
+@pytest.mark.promise("container: its own files cannot be changed")
+def test_nothing_but_tmp_and_the_state_can_be_written(box: Box) -> None:
+    tried = box.inside(
+        *("/opt/browser-shell/bin/python", "-c"),
+        "import os\n"
+        "places = ['/', '/etc', '/usr/bin', '/opt/browser-shell', '/home', '/root', '/var', '/etc/agent-browser',"
+        " '/var/lib/browser-shell', '/tmp']\n"
+        "print([place for place in places if os.access(place, os.W_OK)])",
+    )
+    assert tried.stdout.strip() == "['/var/lib/browser-shell', '/tmp']"
+
+
+@pytest.mark.promise("container: no program can be brought in and run")
+def test_what_was_written_cannot_be_executed(box: Box) -> None:
+    tried = box.inside(
+        *("/opt/browser-shell/bin/python", "-c"),
+        "import os, shutil\nshutil.copy('/usr/bin/true', '/tmp/t'); os.chmod('/tmp/t', 0o755)\n"
+        "os.execv('/tmp/t', ['t'])",
+    )
+    assert tried.returncode != 0
+    assert "PermissionError" in tried.stderr
+
+
+def test_the_siblings_of_the_server_cannot_look_into_it(box: Box) -> None:
+    """Exec'd as the same account, like the driver. The kernel hides the memory of a process that is not dumpable."""
+    tried = box.inside("/opt/browser-shell/bin/python", "-c", "open('/proc/1/environ', 'rb').read()")
+    assert "PermissionError" in tried.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "libc.syscall(101, 0, 0, 0, 0)",  # ptrace
+        "libc.syscall(425, 1, 0)",  # io_uring_setup
+        "libc.unshare(0x10000000 | 0x04000000)",  # a user and a UTS namespace, of which nothing here needs the second
+        "libc.socket(40, 1, 0)",  # vsock: out of the virtual machine
+        "libc.syscall(250, 0, 0, 0)",  # keyctl
+    ],
+)
+def test_the_filter_refuses_what_nothing_needs(box: Box, call: str) -> None:
+    if os.uname().machine != "x86_64":
+        call = call.replace("syscall(101", "syscall(117").replace("syscall(250", "syscall(219")
+    code = f"import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint({call}, ctypes.get_errno())"
+    assert box.inside("/opt/browser-shell/bin/python", "-c", code).stdout.split() == ["-1", "1"]

@@ -1,0 +1,118 @@
+"""A container without one of its locks does not start, and says which flag was forgotten."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from support.boxes import LOCKS, SECCOMP, TMPFS, lock_flags
+from support.engine import Engine
+from support.patience import within
+
+SAY_SECONDS = 5
+BAD_SETTINGS = 2
+
+
+def refused_start(engine: Engine, flags: Sequence[str]) -> str:
+    """What a container says that will not start, within five seconds of work of its own."""
+    name = f"bsb-refused-{os.getpid()}"
+    began = time.monotonic()
+    # Without a network: making one takes Podman a second or two that are not ours.
+    ended = engine.finish(
+        *("run", "--rm", "--name", name, "--network", "none", *flags, *engine.run_flags, engine.image), seconds=30
+    )
+    seconds = time.monotonic() - began
+    assert ended.returncode == BAD_SETTINGS, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert within(seconds, SAY_SECONDS)
+    return ended.stderr
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.parametrize(
+    ("lock", "flag"),
+    [
+        ("capabilities", "add: --cap-drop ALL"),
+        ("privileges", "add: --security-opt no-new-privileges"),
+        ("root", f"add: --read-only --tmpfs {TMPFS}"),
+    ],
+)
+def test_a_missing_lock_is_named(engine: Engine, lock: str, flag: str) -> None:
+    assert flag in refused_start(engine, lock_flags(without=[lock]))
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.parametrize(
+    ("flags", "flag"), [(("--memory", "0"), "--memory 2g"), (("--pids-limit", "-1"), "--pids-limit")]
+)
+def test_a_missing_limit_is_named(engine: Engine, flags: tuple[str, str], flag: str) -> None:
+    without = ["memory"] if "--memory" in flags else ["pids"]
+    assert f"add: {flag}" in refused_start(engine, [*lock_flags(without=without), *flags])
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+def test_without_the_seccomp_profile_the_flag_is_named(engine: Engine) -> None:
+    """Docker's own profile forbids namespaces; Podman's allows them, but not what Chromium's sandbox does next."""
+    assert "add: --security-opt seccomp=" in refused_start(engine, lock_flags(without=["seccomp"]))
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+def test_without_any_filter_the_flag_is_named(engine: Engine) -> None:
+    flags = [*lock_flags(without=["seccomp"]), "--security-opt", "seccomp=unconfined"]
+    assert "add: --security-opt seccomp=" in refused_start(engine, flags)
+
+
+def test_a_machine_without_user_namespaces_is_told_what_to_set(engine: Engine, tmp_path: Path) -> None:
+    """The kernel then answers ENOSPC; here the filter does, because the machine is not ours to change."""
+    profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
+    for rule in [rule for rule in profile["syscalls"] if rule["names"] == ["unshare"]]:
+        profile["syscalls"].remove(rule)
+    profile["syscalls"].append({"names": ["unshare"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28})
+    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "sysctl user.max_user_namespaces" in said
+
+
+@pytest.mark.parametrize("name", ["unshare", "chroot"])
+def test_a_profile_that_lacks_what_the_sandbox_needs_is_named(engine: Engine, tmp_path: Path, name: str) -> None:
+    profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
+    profile["syscalls"] = [rule for rule in profile["syscalls"] if rule["names"] != [name]]
+    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "--security-opt seccomp=" in said
+
+
+def test_root_is_refused(engine: Engine) -> None:
+    assert "add: --user 1000:1000" in refused_start(engine, [*lock_flags(), "--user", "0:0"])
+
+
+def test_a_read_only_container_without_a_place_for_temporary_files_is_told_so(engine: Engine) -> None:
+    # Podman puts temporary file systems into read-only containers by itself, Docker does not.
+    alone = ["--read-only"] if engine.name == "docker" else ["--read-only", "--read-only-tmpfs=false"]
+    assert f"add: --tmpfs {TMPFS}" in refused_start(engine, [*lock_flags(without=["root"]), *alone])
+
+
+def test_a_state_that_cannot_be_written_is_named(engine: Engine, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    flags = [*lock_flags(), "--volume", f"{tmp_path}:/var/lib/browser-shell"]
+    assert "uid 1000 cannot write to /var/lib/browser-shell" in refused_start(engine, flags)
+
+
+def test_a_wrong_key_stops_the_start(engine: Engine) -> None:
+    assert "JWT_PUBLIC_KEY" in refused_start(engine, [*lock_flags(), "--env", "JWT_PUBLIC_KEY=bm90IGEga2V5"])
+
+
+def test_every_lock_of_the_tests_is_one_that_the_server_knows() -> None:
+    from browser_shell.settings import CONTAINER_LOCKS
+
+    assert copy.copy(set(LOCKS)) | {"user"} == set(CONTAINER_LOCKS)
+
+
+def _profile(directory: Path, profile: object) -> list[str]:
+    path = directory / "seccomp.json"
+    path.write_text(json.dumps(profile), encoding="utf-8")
+    return ["--security-opt", f"seccomp={path}"]

@@ -1,0 +1,76 @@
+"""What an operator sets arrives: names of AIO, a key of one's own, the time zone; and pages have letters."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from browser_shell.http.auth import make_token
+from browser_shell.http.keys import make_private_key, public_pem
+from support.boxes import Box, running_box
+from support.engine import Engine, Network
+from support.pages import Site
+
+ALGORITHM = "ES256"
+# A letter that no font has looks like every other such letter; one that a font has does not.
+LETTERS = """<canvas id=c width=60 height=60></canvas><script>
+const pen = c.getContext('2d', {willReadFrequently: true})
+function picture(letter) {
+  pen.clearRect(0, 0, 60, 60); pen.font = '40px sans-serif'; pen.fillText(letter, 5, 45)
+  return pen.getImageData(0, 0, 60, 60).data.join() }
+const unknown = picture('\\u{10FFFD}')
+tell([...'中あ한عहไ😀Aé'].filter(letter => picture(letter) === unknown).join(''))
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def configured(engine: Engine, network: Network, policy: dict[str, Any]) -> Iterator[Box]:
+    """A box that was given everything."""
+    key = make_private_key(ALGORITHM)
+    env = {
+        "JWT_ALGORITHM": ALGORITHM,
+        "TZ": "Asia/Singapore",
+        "DISPLAY_WIDTH": "1024",
+        "DISPLAY_HEIGHT": "768",
+        "DISABLE_JUPYTER": "true",
+        "MCP_HUB_WAIT_PORTS": "8091",
+        "BROWSER_EXTRA_ARGS": "--no-sandbox",
+    }
+    config = {"public.pem": public_pem(key).decode()}
+    with running_box(engine, network=network.name, policy=policy, env=env, config=config) as box:
+        assert box.server.token == ""
+        box.server.token = make_token(key, subject="ada", seconds=600, now=time.time())
+        yield box
+
+
+def test_a_key_in_the_read_only_folder_is_the_one_that_counts(configured: Box, site: Site, box: Box) -> None:
+    assert configured.session().run("open", site.watch("").url).exit_code == 0
+    connection = http.client.HTTPConnection("127.0.0.1", configured.server.port, timeout=10)
+    connection.request("POST", "/tickets", headers=box.server.authorization)
+    assert connection.getresponse().status == 401
+    connection.close()
+
+
+def test_dead_switches_of_aio_make_one_line_and_no_difference(configured: Box) -> None:
+    lines = [line for line in configured.server.lines if "settings_ignored" in line]
+    assert len(lines) == 1
+    assert lines[0].rstrip().endswith("names=MCP_HUB_WAIT_PORTS,DISABLE_JUPYTER,BROWSER_EXTRA_ARGS")
+    assert "--no-sandbox" not in configured.output.replace(lines[0], "")
+
+
+def test_pages_live_in_the_operators_time_zone_and_on_a_display_of_that_size(configured: Box, site: Site) -> None:
+    page = site.watch(
+        "<script>tell([Intl.DateTimeFormat().resolvedOptions().timeZone, screen.width, screen.height])</script>"
+    )
+    configured.session().ok("open", page.url)
+    page.saw(["Asia/Singapore", 1024, 768])
+
+
+def test_there_are_letters_for_the_worlds_scripts(configured: Box, site: Site) -> None:
+    page = site.watch(f"<meta charset=utf-8>{LETTERS}")
+    configured.session().ok("open", page.url)
+    page.saw("")

@@ -1,0 +1,154 @@
+"""What a running box costs, read from the machine's kernel and from the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import zlib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from support.boxes import ROOT, Box, command_line
+from support.engine import Engine
+
+MB = 1_000_000
+_CHUNK = 1 << 20
+RESULTS = ROOT / "build"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Of all processes of a box, in MB."""
+
+    pss_mb: float
+    """Each page shared among those who use it, so the sum is what the box takes from the machine."""
+    cgroup_mb: float
+    """What the kernel charges to the container, without cached files."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Footprint:
+    """One image on one engine."""
+
+    engine: str
+    image_mb: float = 0
+    gzip_mb: float = 0
+    ready_seconds: float = 0
+    exit_seconds: float = 0
+    back_seconds: float = 0
+    code_build_seconds: float = 0
+    load_average: float = 0
+    """Of the machine, over five minutes: times mean little on a busy one."""
+    kinds: list[str] = field(default_factory=list)
+    memory: dict[int, Memory] = field(default_factory=dict)
+    """By number of sessions."""
+
+    def save(self) -> None:
+        self.load_average = os.getloadavg()[1]
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"footprint-{self.engine}.json").write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+
+
+def memory_of(box: Box) -> Memory:
+    return Memory(pss_mb=sum(_pss_bytes(pid) for pid in box.processes()) / MB, cgroup_mb=_cgroup_bytes(box.pid) / MB)
+
+
+def kinds_of(box: Box) -> list[str]:
+    """The kinds of program that run; Chromium's many processes are one kind, and so is the jail that holds them."""
+    kinds = {
+        "/opt/browser-shell/bin/python": "browser-shell (server)",
+        "/usr/bin/python3 -I -S -c": "browser-shell (jail)",
+        "/usr/bin/Xtigervnc": "Xtigervnc",
+        "/usr/bin/matchbox-window-manager": "matchbox-window-manager",
+        "/usr/lib/chromium/chromium": "chromium",
+        "/usr/local/lib/browser-shell/agent-browser": "agent-browser",
+    }
+    found = set()
+    for pid in box.processes():
+        words = command_line(pid)
+        if words:
+            found.add(next((kind for prefix, kind in kinds.items() if words.startswith(prefix)), words[:60]))
+    return sorted(found)
+
+
+def image_bytes(engine: Engine) -> int:
+    return int(engine.inspect("image", engine.image)["Size"])
+
+
+def gzip_bytes(engine: Engine) -> int:
+    """Of the image as it is saved, compressed as registries do. Kept for as long as the image is the same."""
+    digest = str(engine.inspect("image", engine.image)["Id"]).removeprefix("sha256:")
+    kept = RESULTS / f"gzip-{digest[:24]}"
+    with contextlib.suppress(OSError, ValueError):
+        return int(kept.read_text(encoding="ascii"))
+    total, compressor = 0, zlib.compressobj(6, wbits=31)
+    with subprocess.Popen(engine.argv("save", engine.image), env=engine.env, stdout=subprocess.PIPE) as saving:
+        assert saving.stdout is not None
+        while part := saving.stdout.read(_CHUNK):
+            total += len(compressor.compress(part))
+    total += len(compressor.flush())
+    assert saving.returncode == 0
+    RESULTS.mkdir(exist_ok=True)
+    kept.write_text(str(total), encoding="ascii")
+    return total
+
+
+def code_build_seconds(engine: Engine) -> float:
+    """How long a build takes after one line of the server has changed."""
+    with tempfile.TemporaryDirectory(prefix="bsi-") as directory:
+        context = Path(directory) / "context"
+        shutil.copytree(ROOT, context, ignore=_unneeded)
+        init = context / "src" / "browser_shell" / "__init__.py"
+        init.write_text(f"{init.read_text()}\n# {time.time_ns()}\n")
+        before = str(engine.inspect("image", engine.image)["Id"])
+        try:
+            began = time.monotonic()
+            # The script writes how long the build itself took, without looking for engine and bases.
+            subprocess.run(
+                [context / "scripts" / "image", engine.name], env=engine.env, check=True, capture_output=True
+            )
+            print(f"scripts/image as a whole: {time.monotonic() - began:.1f} s")
+            took = json.loads((context / "build" / f"image-build-{engine.name}.json").read_text())
+            return float(took["seconds"])
+        finally:
+            changed = str(engine.inspect("image", engine.image)["Id"])
+            engine.do("tag", before, engine.image)
+            if changed != before:
+                engine.finish("rmi", changed)
+
+
+def _unneeded(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if name in (".git", ".venv", "build", ".tools", "__pycache__") or "_cache" in name}
+
+
+def _pss_bytes(pid: int) -> int:
+    try:
+        lines = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
+
+
+def _cgroup_bytes(pid: int) -> int:
+    """Anonymous, shared and kernel memory of the container: all that it is charged but cached files."""
+    for line in (Path("/proc") / str(pid) / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        first = Path("/sys/fs/cgroup/memory") / path.lstrip("/")
+        second = Path("/sys/fs/cgroup") / path.lstrip("/")
+        if controllers == "memory" and (first / "memory.stat").exists():
+            stat = _numbers(first / "memory.stat")
+            used = int((first / "memory.usage_in_bytes").read_text())
+            return used - stat["total_cache"] + stat["total_shmem"]
+        if controllers == "" and (second / "memory.current").exists():
+            stat = _numbers(second / "memory.stat")
+            return int((second / "memory.current").read_text()) - stat["file"] + stat["shmem"]
+    raise AssertionError("this machine does not say how much memory the container uses")
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    return {name: int(value) for name, value in (line.split() for line in path.read_text().splitlines())}

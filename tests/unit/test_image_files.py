@@ -1,0 +1,86 @@
+"""The files of the image agree with the rest of the repository, and its filter allows no more than is explained."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser_shell.browser import jail_helper
+from browser_shell.settings import DRIVER_VERSION, NOVNC_VERSION
+
+ROOT = Path(__file__).parents[2]
+IMAGE = ROOT / "deploy" / "image"
+PIN = re.compile(r"^((?:agent_browser|novnc)_(?:version|integrity))=(\S+)$", re.MULTILINE)
+# Looking into other processes, the kernel's own programs and keys, other namespaces, and ways around this filter.
+NEVER = (
+    *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "process_madvise"),
+    *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register"),
+    *("keyctl", "add_key", "request_key", "setns", "pivot_root", "umount2", "move_mount", "open_tree", "fsopen"),
+    *("init_module", "finit_module", "kexec_load", "reboot", "swapon", "settimeofday", "clock_settime", "quotactl"),
+    *("open_by_handle_at", "fanotify_init", "mount_setattr", "iopl", "ioperm", "modify_ldt", "execveat"),
+)
+
+
+@pytest.fixture(scope="module")
+def rules() -> list[dict[str, Any]]:
+    profile = json.loads((IMAGE / "seccomp.json").read_text(encoding="utf-8"))
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    return list(profile["syscalls"])
+
+
+def test_the_image_has_the_parts_that_an_installation_has() -> None:
+    installed = dict(PIN.findall((ROOT / "scripts" / "install").read_text(encoding="utf-8")))
+    assert len(installed) == 4
+    assert dict(PIN.findall((IMAGE / "fetch-npm-parts.sh").read_text(encoding="utf-8"))) == installed
+    dockerfile = (IMAGE / "Dockerfile").read_text(encoding="utf-8")
+    assert f"/agent-browser-{DRIVER_VERSION} " in dockerfile
+    assert f"/novnc-{NOVNC_VERSION} " in dockerfile
+
+
+def test_no_file_of_the_image_names_a_registry() -> None:
+    for path in IMAGE.rglob("*"):
+        if path.is_file():
+            assert "https://" not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+def test_the_filter_never_allows_what_breaks_out(rules: list[dict[str, Any]]) -> None:
+    allowed = {name for rule in rules for name in rule["names"] if rule["action"] == "SCMP_ACT_ALLOW"}
+    assert allowed & set(NEVER) == set()
+    assert len(allowed) < 260
+
+
+@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+def test_what_docker_does_not_allow_is_bound_to_the_jails_own_arguments(rules: list[dict[str, Any]]) -> None:
+    added = {(rule["names"][0], json.dumps(rule.get("args"))) for rule in rules if rule["comment"].startswith("ADDED")}
+    namespaces = jail_helper.CLONE_NEWUSER | jail_helper.CLONE_NEWNET | jail_helper.CLONE_NEWNS
+    read_only = jail_helper.MS_RDONLY | jail_helper.MS_NOSUID | jail_helper.MS_NODEV | jail_helper.MS_NOEXEC
+    mounts = (
+        jail_helper.MS_REC | jail_helper.MS_PRIVATE,
+        jail_helper.MS_BIND,
+        jail_helper.MS_BIND | jail_helper.MS_REMOUNT | read_only,
+        read_only,
+    )
+
+    def equal(index: int, value: int) -> str:
+        return json.dumps([{"index": index, "value": value, "op": "SCMP_CMP_EQ"}])
+
+    other_namespaces = 0x02000000 | 0x04000000 | 0x08000000 | jail_helper.CLONE_NEWNS
+    not_these = [{"index": 0, "value": other_namespaces, "op": "SCMP_CMP_MASKED_EQ", "valueTwo": 0}]
+    assert added == {
+        ("clone", json.dumps(not_these)),
+        ("unshare", equal(0, namespaces)),
+        ("unshare", equal(0, jail_helper.CLONE_NEWUSER)),
+        ("chroot", "null"),
+        *(("mount", equal(3, flags)) for flags in mounts),
+    }
+
+
+def test_every_addition_is_explained() -> None:
+    text = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
+    for name in ("clone", "unshare", "chroot", "mount"):
+        assert re.search(rf"(?m)^\| `{name}` \|", text), name
