@@ -4,8 +4,8 @@ set -eu
 from=/opt/browser-shell-overlay
 to=/opt/browser-shell/aio
 mkdir -p "$to"
-install -m 0644 "$from/start.py" "$from/health.py" "$from/nginx.conf" "$from/loopback-only.cjs" "$to/"
-install -m 0644 "$from/mcp-hub.json.template" /opt/gem/mcp-hub.json.template
+install -m 0644 "$from/start.py" "$from/health.py" "$from/nginx.conf" "$from/loopback-only.cjs" "$from/mcp-hub.json.template" "$to/"
+rm -f /opt/gem/mcp-hub.json /opt/gem/mcp-hub.json.template
 install -m 0644 "$from/supervisord.conf" /opt/gem/supervisord/browser-shell.conf
 # The audit log; of the account that AIO makes at its start.
 install -d -m 0700 -o 1000 -g 1000 /var/lib/browser-shell

@@ -1,4 +1,4 @@
-"""The overlay's entry point: judges the settings, writes nginx's configuration, takes back what AIO gives away, and starts AIO.
+"""The overlay's entry point: judges settings, writes nginx's and the hub's files, takes back AIO's gifts, starts AIO.
 
 Runs as root, before anything of AIO's. Unknown or unusable means that the container does not start, and says why.
 """
@@ -16,11 +16,12 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-TEMPLATE = Path("/opt/browser-shell/aio/nginx.conf")
+OURS = Path("/opt/browser-shell/aio")
+GEM = Path("/opt/gem")
 RUNTIME = Path("/run/browser-shell-aio")
-AIO = "/opt/gem/run.sh"
 
 PORTS = {"PUBLIC_PORT": 8080, "GEM_SERVER_PORT": 8088, "MCP_HUB_PORT": 8079, "WEBSOCKET_PROXY_PORT": 6080}
+DEVTOOLS_PORT = "BROWSER_REMOTE_DEBUGGING_PORT"
 LARGEST_PORT = 65535
 LONGEST_TICKET_SECONDS = 300
 SMALLEST_KEY_BITS = 2048
@@ -38,8 +39,8 @@ TAKEN_BACK = frozenset(
     }
 )
 FEATURES_KEPT = frozenset({"isolateorigins", "site-per-process"})
-# Sessions have a proxy of their own, which judges. Whatever is left is the browser's own business, or a window that somebody
-# opened by hand, and goes nowhere: nothing listens on port 1.
+# Sessions have a proxy of their own, which judges. Whatever is left is the browser's own business, or a window that a
+# person opened by hand, and goes nowhere: nothing listens on port 1.
 ADDED = (
     "--proxy-server=http://127.0.0.1:1",
     "--proxy-bypass-list=<-loopback>",
@@ -56,7 +57,7 @@ class Unusable(Exception):
 def ports(env: Mapping[str, str]) -> dict[str, int]:
     """Of the door and of what is behind it. Raises: Unusable."""
     found = {}
-    for name, default in PORTS.items():
+    for name, default in {**PORTS, DEVTOOLS_PORT: 9222}.items():
         text = env.get(name, "").strip() or str(default)
         if not (text.isascii() and text.isdigit() and 1 <= int(text) <= LARGEST_PORT):
             raise Unusable(f"{name}: must be a whole number from 1 to {LARGEST_PORT}, not {text[:40]!r}")
@@ -74,7 +75,9 @@ def asks_for_credentials(env: Mapping[str, str]) -> bool:
         raise Unusable(f"{UNSAFE_NO_AUTH}: must be 1 or 0, not {unsafe[:40]!r}")
     if not text:
         if unsafe != "1":
-            raise Unusable(f"JWT_PUBLIC_KEY: is empty; give the base64 of a PEM, or set {UNSAFE_NO_AUTH}=1 for open access")
+            raise Unusable(
+                f"JWT_PUBLIC_KEY: is empty; give the base64 of a PEM, or set {UNSAFE_NO_AUTH}=1 for open access"
+            )
         return False
     if unsafe == "1":
         raise Unusable(f"{UNSAFE_NO_AUTH}: contradicts JWT_PUBLIC_KEY; give one of them")
@@ -83,7 +86,9 @@ def asks_for_credentials(env: Mapping[str, str]) -> bool:
     except (binascii.Error, ValueError, UnsupportedAlgorithm) as cause:
         raise Unusable("JWT_PUBLIC_KEY: must be the base64 of a public key in PEM") from cause
     if not isinstance(key, RSAPublicKey) or key.key_size < SMALLEST_KEY_BITS:
-        raise Unusable(f"JWT_PUBLIC_KEY: AIO knows RS256 only, so it must be an RSA key of {SMALLEST_KEY_BITS} bits or more")
+        raise Unusable(
+            f"JWT_PUBLIC_KEY: AIO knows RS256 only, so it must be an RSA key of {SMALLEST_KEY_BITS} bits or more"
+        )
     return True
 
 
@@ -91,7 +96,9 @@ def check_ticket_seconds(env: Mapping[str, str]) -> None:
     """AIO reads 0 as for ever, and what it cannot read as 30. Raises: Unusable."""
     text = env.get("TICKET_TTL_SECONDS", "").strip()
     if text and not (text.isascii() and text.isdigit() and 1 <= int(text) <= LONGEST_TICKET_SECONDS):
-        raise Unusable(f"TICKET_TTL_SECONDS: must be a whole number from 1 to {LONGEST_TICKET_SECONDS}, not {text[:40]!r}")
+        raise Unusable(
+            f"TICKET_TTL_SECONDS: must be a whole number from 1 to {LONGEST_TICKET_SECONDS}, not {text[:40]!r}"
+        )
 
 
 def check_proxy(env: Mapping[str, str]) -> None:
@@ -145,7 +152,7 @@ def main() -> None:
         check_ticket_seconds(env)
         check_proxy(env)
         configuration = nginx_configuration(
-            TEMPLATE.read_text(encoding="utf-8"),
+            (OURS / "nginx.conf").read_text(encoding="utf-8"),
             ports=found,
             with_credentials=with_credentials,
             with_ipv6=Path("/proc/net/if_inet6").exists(),
@@ -157,12 +164,18 @@ def main() -> None:
             print(f"browser-shell: {name} has no effect in this image", file=sys.stderr)
             del env[name]
     if not with_credentials:
-        print(f"UNSAFE: {UNSAFE_NO_AUTH}: everyone who reaches the port may drive and watch the browser", file=sys.stderr)
+        print(
+            f"UNSAFE: {UNSAFE_NO_AUTH}: everyone who reaches the port may drive and watch the browser", file=sys.stderr
+        )
     RUNTIME.mkdir(mode=0o755, exist_ok=True)
     (RUNTIME / "nginx.conf").write_text(configuration, encoding="utf-8")
+    # AIO renders its template at its first start only, and only beside a route that is gone here.
+    hub = (OURS / "mcp-hub.json.template").read_text(encoding="utf-8")
+    (GEM / "mcp-hub.json.template").write_text(hub, encoding="utf-8")
+    (GEM / "mcp-hub.json").write_text(hub.replace(f"${{{DEVTOOLS_PORT}}}", str(found[DEVTOOLS_PORT])), encoding="utf-8")
     env.update({name: str(port) for name, port in found.items()}, **browser_flags(env))
     env["JWT_PUBLIC_KEY"] = env.get("JWT_PUBLIC_KEY", "").strip()
-    os.execve(AIO, [AIO], env)
+    os.execve(GEM / "run.sh", [str(GEM / "run.sh")], env)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ for name in mcp-server-browser chrome-devtools-mcp; do
   ln -s "../lib/node_modules/$name/bin/$name" "/usr/bin/$name"
 done
 for name in gem-server python-server; do ln -s "$programs/service.py" "/usr/local/bin/$name"; done
-ln -s "$programs/service.py" /opt/python3.12/bin/jupyter-lab
+cp "$programs/service.py" /opt/python3.12/bin/jupyter-lab
 cp "$programs/service.py" /usr/lib/code-server/bin/code-server
 ln -s ../lib/code-server/bin/code-server /usr/bin/code-server
 ln -s "$programs/websocat.py" /usr/local/bin/websocat

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Stands in for AIO's closed HTTP programs; which one is told by the name that it is started under. Only for tests.
 
-gem-server keeps AIO's rules for tokens and tickets to the letter, the lax ones included. The others only show that they answer.
+gem-server keeps AIO's rules for tokens and tickets to the letter, the lax ones included. The others only show that they
+answer.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def ticket_seconds() -> int:
 
 
 def authorised(original_uri: str, authorization: str | None) -> int:
-    """The status of `GET /auth`: tickets come before tokens, the last of several counts, and any number of uses is fine."""
+    """The status of `GET /auth`: tickets come before tokens, the last one counts, and any number of uses is fine."""
     tickets = parse_qs(urlsplit(original_uri).query).get("ticket")
     if tickets:
         return 200 if TICKETS.get(tickets[-1], 0) > time.monotonic() else 401

@@ -23,14 +23,15 @@ async def bridge(viewer: ServerConnection) -> None:
             await viewer.send(data)
         await viewer.close()
 
-    task = asyncio.create_task(to_viewer())
-    try:
+    async def to_display() -> None:
         async for message in viewer:
             writer.write(message if isinstance(message, bytes) else message.encode())
             await writer.drain()
-    finally:
-        task.cancel()
         writer.close()
+
+    async with asyncio.TaskGroup() as both:
+        both.create_task(to_viewer())
+        both.create_task(to_display())
 
 
 async def main() -> None:
