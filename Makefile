@@ -26,6 +26,13 @@ bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the
 	-@$(BIN)/python -m bench.egress
 	@$(BIN)/python -m bench.audit
 
+.PHONY: aio-image test-aio
+aio-image: ## build the overlay for AIO Sandbox on AIO's own image (deploy/aio); ENGINE=podman for Podman
+	@scripts/aio-image $${ENGINE:-docker}
+
+test-aio: install-dev ## build the overlay on a stand-in for AIO's image and test it in containers
+	@scripts/test-aio
+
 conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
 	@scripts/conformance
 
