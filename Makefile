@@ -1,6 +1,6 @@
 # Two commands matter: `make up` and `make test`. Both work from a clean clone on a fresh Debian or Ubuntu machine.
 .PHONY: help install install-dev up test check bench conformance jobs-image test-jobs
-.PHONY: image image-all image-report test-image sbom lock clean
+.PHONY: image image-all image-report test-image sbom aio-image test-aio lock clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 ENGINE ?= docker
@@ -29,6 +29,12 @@ bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the
 	@$(BIN)/python -m bench.audit
 	@$(BIN)/python -m bench.guards
 	-@$(BIN)/python -m bench.jobs
+
+aio-image: ## build the overlay for AIO Sandbox on AIO's own image (deploy/aio); ENGINE=podman for Podman
+	@scripts/aio-image $${ENGINE:-docker}
+
+test-aio: install-dev ## build the overlay on a stand-in for AIO's image and test it in containers
+	@scripts/test-aio
 
 conformance: install-dev ## the MCP conformance suites and the inspector, against a running server of its own
 	@scripts/conformance

@@ -1,0 +1,2 @@
+#!/bin/bash
+exec /usr/bin/code-server --port "$CODE_SERVER_PORT"

@@ -1,0 +1,2 @@
+#!/bin/bash
+exec matchbox-window-manager

@@ -1,0 +1,2 @@
+#!/bin/bash
+exec tinyproxy -d -c /etc/tinyproxy.conf

@@ -1,0 +1,55 @@
+"""What is installed elsewhere is what this repository holds."""
+
+from __future__ import annotations
+
+import configparser
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src"
+_LEFT_BEHIND = {"__pycache__"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Built as the images build it, without asking anybody for packages."""
+    directory = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    (path,) = directory.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_carries_every_file_of_the_package_unchanged(wheel: zipfile.ZipFile) -> None:
+    ours = {
+        path.relative_to(SOURCES).as_posix(): path.read_bytes()
+        for path in (SOURCES / "browser_shell").rglob("*")
+        if path.is_file() and not _LEFT_BEHIND & set(path.parts)
+    }
+    shipped = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
+    assert shipped == ours
+
+
+def test_the_wheel_carries_what_is_read_at_run_time_and_is_not_imported(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    assert "browser_shell/browser/jail_helper.py" in names
+    page = {name for name in names if name.startswith("browser_shell/viewer/page/")}
+    assert {Path(name).suffix for name in page} >= {".html", ".js", ".css", ".svg"}
+
+
+def test_the_wheel_brings_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
+    (points,) = [name for name in wheel.namelist() if name.endswith("/entry_points.txt")]
+    parser = configparser.ConfigParser()
+    parser.read_string(wheel.read(points).decode())
+    assert set(parser["console_scripts"]) == {"browser-shell"}
+    assert [name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")]
