@@ -80,8 +80,9 @@ def test_the_neighbours_of_a_range_are_public(text: str) -> None:
 
 
 def test_no_row_of_the_table_is_untested() -> None:
-    tested = {row[0] for row in ROWS}
-    assert {str(entry.network.network_address) for entry in IPV4_DENIED + IPV6_DENIED} <= tested
+    # As addresses: Python 3.13 writes ::ffff:0:0 differently.
+    tested = {ip_address(row[0]) for row in ROWS}
+    assert {entry.network.network_address for entry in IPV4_DENIED + IPV6_DENIED} <= tested
 
 
 @pytest.mark.promise("address:metadata")
