@@ -256,8 +256,11 @@ check_server() {
   number=$(inside sh -c 'grep -l -a "browser-shell.stdi[o]" /proc/[0-9]*/cmdline | cut -d / -f 3 | sort -n | head -n 1')
   expect server.runs '[0-9]+' "$number"
   expect server.account 1000 "$(inside stat -c %u "/proc/${number:-none}")"
-  expect server.environment 'BROWSER_SHELL_DRIVER BROWSER_SHELL_STATE_DIR HOME LANG PATH ' \
-    "$("$engine" exec --user 1000 "$name" sh -c "tr '\\0' '\\n' </proc/${number:-none}/environ" 2>/dev/null | cut -d = -f 1 | sort | tr '\n' ' ')"
+  # Nobody may look into the server, its own account included, so what it is started with is read from the hub's file.
+  expect server.closed denied "$("$engine" exec --user 1000 "$name" sh -c \
+    "[ -d /proc/${number:-none} ] || exit; cat /proc/${number:-none}/environ >/dev/null 2>&1 && echo open || echo denied" 2>/dev/null)"
+  expect server.environment '-i BROWSER_SHELL_DRIVER BROWSER_SHELL_STATE_DIR HOME LANG PATH ' \
+    "$(inside cat /opt/gem/mcp-hub.json | grep -o -E '"-i"|"[A-Z_]+=' | tr -d '"=' | LC_ALL=C sort | tr '\n' ' ')"
   expect server.audit intact "$("$engine" exec --user 1000 "$name" /opt/browser-shell/bin/browser-shell audit verify \
     --log /var/lib/browser-shell/9222/audit.jsonl >"$scratch/audit" 2>&1 && echo intact || tail -n 1 "$scratch/audit")"
 }
