@@ -7,7 +7,9 @@ import { pathToFileURL } from 'node:url';
 
 const project = process.env.BROWSER_SHELL_PROJECT;
 const NAMES = ['ts', 'js', 'mts', 'mjs', 'cts', 'cjs'].map((ending) => resolve(project, `playwright.config.${ending}`));
-const PATHS = ['testDir', 'snapshotDir', 'tsconfig', 'globalSetup', 'globalTeardown'];
+const ENDINGS = ['', '.ts', '.js', '.mts', '.mjs', '.cts', '.cjs'];
+const PATHS = ['testDir', 'snapshotDir', 'tsconfig'];
+const MODULES = ['globalSetup', 'globalTeardown'];
 const kept = {
   screenshot: process.env.BROWSER_SHELL_SCREENSHOTS,
   video: process.env.BROWSER_SHELL_VIDEOS,
@@ -44,8 +46,17 @@ function placed(part) {
   for (const name of PATHS) {
     if (typeof result[name] === 'string') result[name] = resolve(project, result[name]);
   }
+  for (const name of MODULES) {
+    if (result[name]) result[name] = [result[name]].flat().map(module);
+  }
   delete result.outputDir;
   return result;
+}
+
+// A file of the project, or the name of a package.
+function module(name) {
+  const place = resolve(project, name);
+  return ENDINGS.some((ending) => existsSync(place + ending)) ? place : name;
 }
 
 function serverIn(server) {

@@ -86,6 +86,7 @@ FORBIDDEN = {
     "the init's memory": "open('/proc/1/mem','rb').read(1)",
     "the init's memory map": "print(open('/proc/1/maps').read()[:1] or 1/0)",
     "the init's open files": "import os; os.listdir('/proc/1/fd')",
+    "the init's limits": "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))",
     "the init's root": "import os; os.listdir('/proc/1/root/')",
     "the kernel's memory": "open('/proc/kcore','rb').read(1) or 1/0",
     "the kernel's keys": "print(open('/proc/keys').read() and 1/1 or 1/0)",

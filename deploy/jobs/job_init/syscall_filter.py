@@ -33,6 +33,7 @@ _MACHINES = {
         "architecture": 0xC000003E,
         "clone": 56,
         "socket": 41,
+        "prlimit": 302,
         # unshare setns mount umount pivot_root bpf userfaultfd perf_event_open add_key request_key keyctl ptrace
         # process_vm_* kcmp *_module kexec_* *_handle_at modify_ldt iopl ioperm
         "denied": (
@@ -44,6 +45,7 @@ _MACHINES = {
         "architecture": 0xC00000B7,
         "clone": 220,
         "socket": 198,
+        "prlimit": 261,
         "denied": (
             *(97, 268, 40, 39, 41, 280, 282, 241, 217, 218, 219, 117),
             *(270, 271, 272, 105, 106, 273, 104, 294, 264, 265),
@@ -75,6 +77,9 @@ def program(machine: str) -> bytes:
         *(_op(_EQUAL, number, 0, 1) + _fail(_EPERM) for number in (*numbers["denied"], *_EVERYWHERE)),
         _op(_EQUAL, numbers["clone"], 0, 4),
         _op(_LOAD, _FIRST) + _op(_ANY_BIT, _NEW_NAMESPACES, 0, 1) + _fail(_EPERM) + allow,
+        # Its own limits (process 0) anybody may change; those of process 1, which has the same user, nobody.
+        _op(_EQUAL, numbers["prlimit"], 0, 4),
+        _op(_LOAD, _FIRST) + _op(_EQUAL, 0, 0, 1) + allow + _fail(_EPERM),
         _op(_EQUAL, numbers["socket"], 1, 0) + allow,
         _op(_LOAD, _FIRST),
         *(_op(_EQUAL, family, 0, 1) + allow for family in (_UNIX, _INET, _INET6)),

@@ -36,8 +36,8 @@ def answer(
     text = output.last_lines(plan.output_lines)
     return {
         "run_id": run_id,
-        # A job can make its result worse than its exit code, and never better.
-        "passed": report.exit_code == 0 and (tests is None or tests.all_well),
+        # A job can make its result worse than its exit code, and never better. What nobody can see did not pass.
+        "passed": report.exit_code == 0 and report.output_complete and tests is not None and tests.all_well,
         "exit_code": report.exit_code,
         "seconds": round(report.timings.ended - report.timings.started, 3),
         "counts": {name: getattr(tests, name) for name in _COUNTS} if tests else None,
@@ -45,6 +45,7 @@ def answer(
         "failures_left_out": left_out,
         "output": text,
         "output_cut": report.log_cut or output.is_cut(text),
+        "artifacts_complete": report.output_complete,
         "artifacts": [asdict(file) for file in collected.files[:MAX_ARTIFACTS]],
         "artifacts_left_out": max(0, len(collected.files) - MAX_ARTIFACTS),
         "refused_artifacts": len(collected.refused) + report.refused_count,

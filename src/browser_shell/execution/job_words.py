@@ -15,6 +15,7 @@ PLAYWRIGHT_REPORT = "report/playwright.json"
 NODE_CONFIG = "/usr/local/lib/browser-shell/playwright.config.mjs"
 """In the job image. It takes the project's own configuration and puts the policy's switches over it."""
 _RESULTS = f"{OUTPUT}/test-results"
+_CACHE = "/tmp/pytest-cache"  # noqa: S108  of a container that has nothing else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,8 @@ def _pytest(plan: ContainerJob, directory: str, own: tuple[str, ...]) -> tuple[s
         "python3", "-m", "pytest",
         f"--rootdir={directory}",
         "--color=no",
-        # The workspace is read-only.
-        "-p", "no:cacheprovider",
+        # The workspace is read-only, and projects may ask for what the cache offers.
+        "-o", f"cache_dir={_CACHE}",
         f"--junitxml={OUTPUT}/{JUNIT_REPORT}",
         f"--maxfail={plan.max_failures}",
         *own,
@@ -82,9 +83,9 @@ def _playwright_node(plan: ContainerJob, directory: str) -> tuple[str, ...]:
 
 
 def _file_filter(test: str, directory: str) -> str:
-    """Playwright reads these as patterns over absolute paths, with the line behind."""
+    """Playwright reads these as patterns over absolute paths, with the line behind: one file, or one folder."""
     path, _, line = test.partition(":")
-    return f"^{_literally(f'{directory}/{path}')}" + (f":{line}" if line else "")
+    return f"^{_literally(f'{directory}/{path}')}(?:/|$)" + (f":{line}" if line else "")
 
 
 def _literally(text: str) -> str:

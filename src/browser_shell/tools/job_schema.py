@@ -60,7 +60,10 @@ def output_schema() -> JsonObject:
     return _closed(
         {
             "run_id": _TEXT,
-            "passed": {"type": "boolean", "description": "The exit code is 0 and no failure was reported"},
+            "passed": {
+                "type": "boolean",
+                "description": "The exit code is 0, and a readable report tells of no failure",
+            },
             "exit_code": {"type": "integer", "description": "The container engine's word"},
             "seconds": {"type": "number"},
             "counts": {
@@ -71,6 +74,7 @@ def output_schema() -> JsonObject:
             "failures_left_out": _COUNT,
             "output": {"type": "string", "description": "The last lines; all of it is in job.log"},
             "output_cut": {"type": "boolean"},
+            "artifacts_complete": {"type": "boolean"},
             "artifacts": {
                 "type": "array",
                 "items": _closed({"path": _TEXT, "size": _COUNT, "sha256": _TEXT, "mime": _TEXT}),

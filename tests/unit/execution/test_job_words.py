@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -31,4 +33,21 @@ def test_the_switches_reach_playwright_in_both_languages(on: bool) -> None:
 
 def test_patterns_of_playwright_mean_the_text_and_nothing_else() -> None:
     words = job_words(replace(NODE, project="p", tests=("a.b/c.ts:7",), keyword="x (1.0)")).argv
-    assert words[-2:] == (r"--grep=x \(1\.0\)", r"^\/work\/p\/a\.b\/c\.ts:7")
+    assert words[-2:] == (r"--grep=x \(1\.0\)", r"^\/work\/p\/a\.b\/c\.ts(?:/|$):7")
+
+
+@pytest.mark.parametrize(("path", "chosen"), [("tests/ui/a.spec.ts", True), ("tests/ui-slow/a.spec.ts", False)])
+def test_a_folder_of_playwright_means_that_folder(path: str, chosen: bool) -> None:
+    (pattern,) = job_words(replace(NODE, project="p", tests=("tests/ui",))).argv[-1:]
+    assert (re.search(pattern, f"/work/p/{path}") is not None) is chosen
+
+
+def test_a_file_of_playwright_means_that_file() -> None:
+    (pattern,) = job_words(replace(NODE, project="p", tests=("a.spec.ts",))).argv[-1:]
+    assert [bool(re.search(pattern, f"/work/p/{name}")) for name in ("a.spec.ts", "a.spec.tsx")] == [True, False]
+
+
+def test_projects_may_ask_for_what_pytests_cache_offers() -> None:
+    words = job_words(PLAN).argv
+    assert "no:cacheprovider" not in words
+    assert ("-o", "cache_dir=/tmp/pytest-cache") in pairwise(words)
