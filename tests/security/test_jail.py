@@ -245,13 +245,16 @@ def tcp_ports(pid: int) -> set[tuple[int, int]]:
 @pytest.mark.promise(
     "faults: whatever part of the browser is killed, calls say so, all of it is gone, and it comes back"
 )
-@pytest.mark.parametrize("victim", ["helper", "chromium", "network service", "daemon"])
+@pytest.mark.parametrize("victim", ["helper", "chromium", "network service", "zygote", "inner zygote", "daemon"])
 def test_a_killed_part_is_replaced_and_leaves_nothing(box: Box, browser: Session, victim: str) -> None:
     helper = box.server.mark("chromium")
     old = [helper, *descendants(helper)]
     network = next(pid for pid in old if "network.mojom" in " ".join(command_line(pid)))
+    words = {pid: " ".join(command_line(pid)) for pid in old}
+    zygotes = [pid for pid in old if "--type=zygote" in words[pid] and "--no-zygote-sandbox" not in words[pid]]
     (daemon,) = box.server.daemons().values()
-    os.kill({"helper": helper, "chromium": box.chromium, "network service": network, "daemon": daemon}[victim], 9)
+    parts = {"helper": helper, "chromium": box.chromium, "network service": network, "daemon": daemon}
+    os.kill((parts | {"zygote": zygotes[0], "inner zygote": zygotes[-1]})[victim], 9)
 
     outcome = browser.run("get", "url", timeout=10)
     assert outcome.exit_code == 0 or is_clear(outcome), outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections import deque
@@ -213,6 +214,10 @@ class JsonLinesAudit:
         except OSError:
             self._writer.flush_failed()
             raise
+        except RuntimeError as cause:
+            # No thread could be started for it: the machine, or a page, has used up all processes.
+            self._writer.flush_failed()
+            raise OSError(errno.EAGAIN, "nothing could flush the log") from cause
         finally:
             self._flushing = None
             over.set()

@@ -17,6 +17,7 @@ from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 log = structlog.get_logger()
 
 _CHUNK_BYTES = 64 * 1024
+_RETRY_SECONDS = 0.05
 _MAX_CONNECTIONS = 64
 """One daemon for each session, and the command lines that look for the browser."""
 _CONNECTIONS_TABLE = Path("/proc/net/tcp")
@@ -53,26 +54,32 @@ async def relay(
 
     async def handle(client: socket.socket, peer_port: int) -> None:
         nonlocal open_now
-        with client:
-            if open_now >= _MAX_CONNECTIONS:
-                log.warning("devtools_connections_full", most=_MAX_CONNECTIONS)
-                return
-            owner = _owner_of(peer_port, our_port)
-            if owner is None:
-                return  # It has left already.
-            if owner not in allowed_uids:
-                log.warning("devtools_stranger_refused", uid=owner)
-                return
-            try:
-                inner = await connect()
-            except BrowserUnavailable:
-                return
-            with inner:
-                open_now += 1
-                try:
-                    await _join(client, inner, threads)
-                finally:
-                    open_now -= 1
+        open_now += 1
+        try:
+            with client:
+                if open_now > _MAX_CONNECTIONS:
+                    log.warning("devtools_connections_full", most=_MAX_CONNECTIONS)
+                else:
+                    await serve(client, peer_port)
+        except* (OSError, RuntimeError) as faults:
+            # No file or no thread is left for it. One connection ends, and neither the others nor the browser.
+            log.warning("devtools_connection_failed", reason=str(faults.exceptions[0]))
+        finally:
+            open_now -= 1
+
+    async def serve(client: socket.socket, peer_port: int) -> None:
+        owner = _owner_of(peer_port, our_port)
+        if owner is None:
+            return  # It has left already.
+        if owner not in allowed_uids:
+            log.warning("devtools_stranger_refused", uid=owner)
+            return
+        try:
+            inner = await connect()
+        except BrowserUnavailable:
+            return
+        with inner:
+            await _join(client, inner, threads)
 
     async with anyio.create_task_group() as connections:
         while True:
@@ -80,7 +87,8 @@ async def relay(
             try:
                 client, address = listener.accept()
             except OSError:
-                continue  # It has left already.
+                await anyio.sleep(_RETRY_SECONDS)  # It has left already, or there are no files left.
+                continue
             connections.start_soon(handle, client, int(address[1]))
 
 

@@ -27,8 +27,8 @@ from browser_shell.browser.devtools import DevTools, DevToolsEvent, DevToolsRefu
 from browser_shell.browser.devtools_relay import own_uids, relay
 from browser_shell.browser.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.jail import JailSettings, running_jail
-from browser_shell.browser.network_service import network_service_ended
 from browser_shell.browser.tabs import TabTracker
+from browser_shell.browser.vital_parts import vital_part_ended
 from browser_shell.core.errors import BrowserShellError, BrowserUnavailable, JailUnavailable, SandboxUnavailable
 
 log = structlog.get_logger()
@@ -169,7 +169,7 @@ class BrowserSupervisor:
             self._connect_to_proxy = jail.connect_to_proxy
             async with self._connected(url, jail.connect, None) as devtools:
                 tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
-                tasks.start_soon(_end_without_network, jail.process.pid, tasks.cancel_scope)
+                tasks.start_soon(_end_without_vital_part, jail.process.pid, tasks.cancel_scope)
                 await jail.process.wait()
                 tasks.cancel_scope.cancel()
 
@@ -230,9 +230,8 @@ class BrowserSupervisor:
         changed.set()
 
 
-async def _end_without_network(browser_pid: int, life: anyio.CancelScope) -> None:
-    await network_service_ended(browser_pid)
-    log.warning("network_service_ended")
+async def _end_without_vital_part(browser_pid: int, life: anyio.CancelScope) -> None:
+    log.warning("browser_lost_a_part", part=await vital_part_ended(browser_pid))
     life.cancel()
 
 

@@ -26,6 +26,16 @@ def command_line(pid: int) -> list[bytes]:
         return []
 
 
+def parent_of(pid: int) -> int:
+    """0 when it has ended."""
+    try:
+        return int(
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
+        )
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def _tasks(pid: int) -> list[Path]:
     try:
         return list(Path(f"/proc/{pid}/task").iterdir())

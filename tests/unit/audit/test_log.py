@@ -475,3 +475,20 @@ async def test_an_unfinished_line_is_dropped_and_its_length_recorded(path: Path)
     opened = [entry for entry in entries(path) if entry["kind"] == "AUDIT_OPENED"]
     assert [entry.get("torn_bytes") for entry in opened] == [None, 11]
     assert json.loads(raw_lines(path)[-1])["kind"] == "CHECKPOINT"
+
+
+async def test_without_a_thread_to_flush_nothing_may_run_and_later_it_may(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_thread(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with a_writer(path) as audit:
+        with monkeypatch.context() as starved:
+            starved.setattr("anyio.to_thread.run_sync", no_thread)
+            with pytest.raises(AuditUnavailable):
+                await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+            with pytest.raises(AuditUnavailable):
+                await audit.checkpoint()
+        await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+    assert checked(path).sound

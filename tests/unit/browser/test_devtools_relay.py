@@ -127,3 +127,17 @@ def test_the_port_is_on_loopback_only() -> None:
     with listen_for_driver(0) as listener:
         assert listener.getsockname()[0] == "127.0.0.1"
         assert Path("/proc/net/tcp").exists()
+
+
+async def test_a_connection_without_a_thread_for_it_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_thread(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async with a_relay(own_uids(None)) as running:
+        with monkeypatch.context() as starved:
+            starved.setattr("browser_shell.browser.devtools_relay.to_thread.run_sync", no_thread)
+            async with await anyio.connect_tcp("127.0.0.1", running.port) as client:
+                assert await read_all(client) == b""
+        async with await anyio.connect_tcp("127.0.0.1", running.port) as client:
+            await client.send(b"hello")
+            assert await read_until(client, b"hello") == b"hello"
