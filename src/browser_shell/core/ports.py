@@ -124,7 +124,10 @@ class AuditLog(Protocol):
     """Append-only evidence."""
 
     async def record(self, record: AuditRecord) -> None:
-        """Written when it returns, and on the disk too when something is about to run. Raises: AuditUnavailable."""
+        """Written when it returns, and on the disk too when something is about to run, or the record asks for it.
+
+        Raises: AuditUnavailable.
+        """
 
 
 class ReceiptLog(AuditLog, Protocol):
@@ -220,8 +223,12 @@ class ContainerEngine(Protocol):
         the engine grants.
         """
 
-    async def sweep(self) -> list[str]:
-        """Removes the containers that a server of ours left behind; returns the ids of their runs."""
+    async def sweep(self, before_remove: Callable[[str, str], Awaitable[None]]) -> list[str]:
+        """Removes the containers that a server of ours left behind; returns the ids of their runs.
+
+        `before_remove` is given the ids of a run and of its container, while that is still there. What it raises ends
+        the sweep, and the container stays.
+        """
 
 
 class CallHandler(Protocol):

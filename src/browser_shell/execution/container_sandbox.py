@@ -229,9 +229,7 @@ class ContainerSandbox:
 
     async def _read_report(self, run: _Run) -> JobReport | None:
         with anyio.move_on_after(_REPORT_SECONDS):
-            return await anyio.to_thread.run_sync(
-                read_report, run.order.output, run.words.report, limiter=self.readers
-            )
+            return await anyio.to_thread.run_sync(read_report, run.order.output, run.words.report, limiter=self.readers)
         log.warning("report_not_read", run_id=run.facts.run_id, why="others were being read")
         return None
 
