@@ -217,6 +217,7 @@ class ContainerEngine(Protocol):
     ) -> ContainerReport:
         """Returns when the container is gone, whoever waits for it, and however it ended; cancelling kills it.
 
+        `on_output` is given all that the program writes, also what the log has no room for.
         `before_start` is given the container's id after it was made and before anything runs in it.
 
         Raises: SandboxUnavailable when the engine cannot be asked, SandboxViolation when an order asks for more than

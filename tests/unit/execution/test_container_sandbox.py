@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -176,6 +178,31 @@ async def test_a_place_that_is_not_there_is_a_bad_argument(tmp_path: Path, job: 
     (bench.workspace / "file").touch()
     with pytest.raises(ArgumentsInvalid):
         await bench.sandbox().run(a_job_call(), a_job(**job), tell_nobody)
+
+
+async def test_a_place_that_cannot_be_looked_up_is_a_bad_argument(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    with pytest.raises(ArgumentsInvalid, match=r"^project: .*File name too long") as refused:
+        await bench.sandbox().run(a_job_call(), a_job(project="a" * 300), tell_nobody)
+    assert refused.value.rule_id == "workspace.missing"
+    assert bench.audit.kinds == ["MCP_COMMAND_BLOCKED"]
+
+
+async def test_a_directory_that_the_server_may_not_enter_is_a_bad_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = JobBench(tmp_path)
+    real_stat = Path.stat
+
+    def closed(path: Path, **options: bool) -> os.stat_result:
+        # Nothing is closed to root, as whom these tests may run.
+        if path.name == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real_stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", closed)
+    with pytest.raises(ArgumentsInvalid, match=r"^tests\[0\]: .*Permission denied"):
+        await bench.sandbox().run(a_job_call(), a_job(tests=("closed",)), tell_nobody)
 
 
 async def test_a_refusal_that_cannot_be_recorded_says_so(tmp_path: Path) -> None:
