@@ -27,6 +27,11 @@ from support.gates import a_local_gate
 from support.job_plans import RUN, JobBench, a_job_call
 
 
+class BrokenFirst:
+    async def before(self, call: ToolCall, plan: ContainerJob) -> ContainerJob:
+        raise ZeroDivisionError
+
+
 class BrokenHook:
     async def after(self, call: ToolCall, plan: ContainerJob, result: CommandResult) -> CommandResult:
         raise ZeroDivisionError
@@ -76,3 +81,10 @@ async def test_a_job_whose_result_is_withheld_names_its_run(tmp_path: Path) -> N
     bench = JobBench(tmp_path, ScriptedEngine())
     outcome = await job_pipeline(bench, hooks=HookChain.of((BrokenHook(),))).handle(a_job_call())
     assert (outcome.rule_id, outcome.run_id) == ("hook.after", RUN)
+
+
+async def test_a_job_that_never_began_names_no_run(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine())
+    outcome = await job_pipeline(bench, hooks=HookChain.of((BrokenFirst(),))).handle(a_job_call())
+    assert (outcome.rule_id, outcome.run_id) == ("hook.before", "")
+    assert not bench.run_directory.exists()
