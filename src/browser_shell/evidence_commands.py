@@ -33,7 +33,7 @@ class _LogFacts:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     evidence: dict[str, Entry] = field(default_factory=dict)
-    """The latest record of each run's evidence."""
+    """The first record of each run's evidence."""
     starts: dict[str, Entry] = field(default_factory=dict)
     removed: set[str] = field(default_factory=set)
 
@@ -117,7 +117,8 @@ def _read_log(log: Path, key_file: Path | None) -> _LogFacts:
 def _note(facts: _LogFacts, entry: Entry) -> None:
     kind, run_id = entry.word("kind"), entry.word("run_id")
     if kind == RecordKind.MCP_FILE_WRITE.value and entry.word("path") == EVIDENCE_NAME:
-        facts.evidence[run_id] = entry
+        # Evidence is written once. Recorded again it is the same, or it was changed in between.
+        facts.evidence.setdefault(run_id, entry)
     elif kind == RecordKind.MCP_CONTAINER_EXEC.value:
         facts.starts[run_id] = entry
     elif kind == RecordKind.RUN_REMOVED.value:

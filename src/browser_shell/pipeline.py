@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 import anyio
@@ -15,6 +15,7 @@ from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import (
     AuditUnavailable,
     BrowserShellError,
+    BudgetExceeded,
     CallRefused,
     ErrorCode,
     ExecutionTimedOut,
@@ -23,7 +24,7 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
-from browser_shell.core.plans import BrowserCommand, Plan
+from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan
 from browser_shell.core.ports import (
     ActivityFeed,
     AuditLog,
@@ -105,7 +106,7 @@ class Pipeline(Generic[PlanT]):
         try:
             trail.result = await self._run(trail)
         except BrowserShellError as error:
-            trail.result = _failure(error)
+            trail.result = replace(_failure(error), run_id=_run_id(trail, error))
             if trail.tool is None and isinstance(error, UnknownTool | CallRefused):
                 raise
         except Exception:
@@ -271,6 +272,13 @@ def _failure(error: BrowserShellError) -> CommandResult:
         rule_id=error.rule_id,
         retry_after_seconds=error.retry_after_seconds if isinstance(error, TryLater) else None,
     )
+
+
+def _run_id(trail: _Trail[PlanT], error: BrowserShellError) -> str:
+    """Of a job that had begun when this ended it or withheld its result: its evidence is there."""
+    ended = isinstance(error, BudgetExceeded | ExecutionTimedOut | HookFailed)
+    began = trail.ran_ms is not None and isinstance(trail.plan, ContainerJob)
+    return trail.call.call_id if began and ended else ""
 
 
 def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> ToolOutcome:

@@ -76,7 +76,7 @@ def test_a_container_that_could_not_be_removed_is_swept_later(box: JobBox, behin
         anyio.run(behind.finish, order)
     assert len(box.labelled(order.run_id)) == 1
     relay.failing = None
-    assert anyio.run(behind.containers.sweep) == [order.run_id]
+    assert anyio.run(behind.sweep) == [order.run_id]
     assert box.labelled(order.run_id) == []
 
 
@@ -97,13 +97,13 @@ def test_an_engine_that_dies_in_the_middle_is_told_and_its_container_swept(
         anyio.run(run)
     behind.lock.release()
     behind.lock.path.touch()
-    assert anyio.run(box.containers.sweep) == [order.run_id]
+    assert anyio.run(box.sweep) == [order.run_id]
     assert processes_mentioning(made[0]) == []
 
 
 def test_no_engine_at_the_address_is_told(tmp_path: Path, box: JobBox) -> None:
     nowhere = JobBox(name=box.name, folder=tmp_path, address=f"unix://{tmp_path}/none.sock", image_id=box.image_id)
-    for attempt in (nowhere.containers.sweep, lambda: nowhere.finish(nowhere.order(["true"]))):
+    for attempt in (nowhere.sweep, lambda: nowhere.finish(nowhere.order(["true"]))):
         with pytest.raises(SandboxUnavailable, match="does not answer"):
             anyio.run(attempt)
     nowhere.close()

@@ -147,7 +147,7 @@ def test_limits_hold_for_jobs_and_a_budget_that_ends_kills() -> None:
         assert (error["code"], error["data"]["rule"]) == (-32005, "limits.budget.elapsed")
         assert error["data"]["retry_after"] > 0
         assert running.containers() == []
-        run_id = newest_run(running)
+        run_id = error["data"]["run_id"]
         assert running.evidence(run_id)["outcome"]["end"] == "cancelled"
         assert running.call("run_pytest", project="pytest_sample")["error"]["code"] == -32005
         assert running.call("run_playwright", language="cobol")["error"]["code"] == -32602

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from browser_shell.core.errors import AuditUnavailable
 from browser_shell.execution.containers.server_lock import ServerState, state_of
 from support.job_box import ROOT, JobBox, processes_mentioning
 
@@ -50,12 +51,12 @@ def test_the_containers_of_a_killed_server_are_swept_and_those_of_a_live_one_are
     process, run_id = holder(box, tmp_path)
     try:
         (container,) = box.labelled(run_id)
-        assert anyio.run(box.containers.sweep) == []
+        assert anyio.run(box.sweep) == []
         assert box.labelled(run_id) == [container]
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=10)
         assert box.labelled(run_id) == [container], "nobody has looked yet"
-        assert anyio.run(box.containers.sweep) == [run_id]
+        assert anyio.run(box.sweep) == [run_id]
     finally:
         process.kill()
         process.communicate(timeout=10)
@@ -72,7 +73,7 @@ def test_a_container_whose_server_cannot_be_judged_stays_until_its_deadline(box:
 
     late, early = make(1), make(2**40)
     try:
-        assert anyio.run(box.containers.sweep) == ["strange"]
+        assert anyio.run(box.sweep) == ["strange"]
         listed = box.client("ps", "--all", "--quiet", "--no-trunc", "--filter", "label=browser-shell.server=elsewhere")
         assert listed.split() == [early]
         assert late != early
@@ -89,7 +90,7 @@ def test_a_sweep_leaves_this_servers_own_run_alone(box: JobBox) -> None:
 
         async def sweep() -> None:
             await begun.wait()
-            assert await box.containers.sweep() == []
+            assert await box.sweep() == []
 
         async with anyio.create_task_group() as group:
             group.start_soon(sweep)
@@ -97,6 +98,27 @@ def test_a_sweep_leaves_this_servers_own_run_alone(box: JobBox) -> None:
         assert finished.log == b"begun\ndone\n"
 
     anyio.run(run)
+
+
+@pytest.mark.promise("audit:no-record-no-run")
+def test_a_container_whose_removal_cannot_be_recorded_stays(box: JobBox) -> None:
+    labels = {"run": "unrecorded", "server": "elsewhere", "lock": "/nonexistent/elsewhere.lock", "deadline": 1}
+    words = [word for name, value in labels.items() for word in ("--label", f"browser-shell.{name}={value}")]
+    container = box.client("create", "--network", "none", *words, box.image_id, "true").strip()
+    asked: list[tuple[str, str]] = []
+
+    async def refuse(run_id: str, container_id: str) -> None:
+        asked.append((run_id, container_id))
+        raise AuditUnavailable("no space left on the audit disk")
+
+    try:
+        with pytest.raises(AuditUnavailable):
+            anyio.run(box.containers.sweep, refuse)
+        assert asked == [("unrecorded", container)]
+        assert box.labelled("unrecorded") == [container]
+        assert anyio.run(box.sweep) == ["unrecorded"]
+    finally:
+        box.client("rm", "--force", container)
 
 
 @pytest.mark.promise("jobs:nothing-left")

@@ -108,6 +108,12 @@ class JobBox:
         report = await self.containers.run(order, on_output=on_output, before_start=before_start)
         return Finished(report=report, folder=order.output.parent)
 
+    async def sweep(self) -> list[str]:
+        async def before_remove(run_id: str, container_id: str) -> None:
+            assert self.client("inspect", "--format", "{{.Id}}", container_id).strip() == container_id
+
+        return await self.containers.sweep(before_remove)
+
     def run(self, *argv: str, files: dict[str, str] | None = None, limits: ContainerLimits = QUICK) -> Finished:
         return anyio.run(self.finish, self.order(argv, files=files, limits=limits))
 

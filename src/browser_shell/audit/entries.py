@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from browser_shell.core.records import AuditRecord
 
 LONGEST_VALUE_CHARACTERS = 512
-_PLAIN = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text"})
+_PLAIN = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text", "at_once"})
 # No caller puts these in a record. Should one begin to, the log must not be where it is found out.
 _SECRET = re.compile(
     r"[?&;][\w.%\[\]-]{1,64}="  # a query string

@@ -108,7 +108,7 @@ class JsonLinesAudit:
             receipt = self._write(record)
             self._sign_when_due()
             full = self._writer.unsynced_bytes > _MOST_UNSYNCED_BYTES
-            if record.kind.announces_act or self._writer.head_waits or full:
+            if record.kind.announces_act or record.at_once or self._writer.head_waits or full:
                 await self._make_durable(receipt.sequence)
             self._rotate_when_due()
         except OSError as error:

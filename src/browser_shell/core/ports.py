@@ -124,7 +124,10 @@ class AuditLog(Protocol):
     """Append-only evidence."""
 
     async def record(self, record: AuditRecord) -> None:
-        """Written when it returns, and on the disk too when something is about to run. Raises: AuditUnavailable."""
+        """Written when it returns, and on the disk too when something is about to run, or the record asks for it.
+
+        Raises: AuditUnavailable.
+        """
 
 
 class ReceiptLog(AuditLog, Protocol):
@@ -214,14 +217,19 @@ class ContainerEngine(Protocol):
     ) -> ContainerReport:
         """Returns when the container is gone, whoever waits for it, and however it ended; cancelling kills it.
 
+        `on_output` is given all that the program writes, also what the log has no room for.
         `before_start` is given the container's id after it was made and before anything runs in it.
 
         Raises: SandboxUnavailable when the engine cannot be asked, SandboxViolation when an order asks for more than
         the engine grants.
         """
 
-    async def sweep(self) -> list[str]:
-        """Removes the containers that a server of ours left behind; returns the ids of their runs."""
+    async def sweep(self, before_remove: Callable[[str, str], Awaitable[None]]) -> list[str]:
+        """Removes the containers that a server of ours left behind; returns the ids of their runs.
+
+        `before_remove` is given the ids of a run and of its container, while that is still there. What it raises ends
+        the sweep, and the container stays.
+        """
 
 
 class CallHandler(Protocol):

@@ -120,6 +120,11 @@ class AuditRecord:
     size_bytes: int | None = None
     sha256: str = ""
     """Of an artifact, or of the evidence of a run."""
+    at_once: bool = False
+    """On the disk when it is recorded, as if it announced an act: something is done next that relies on it.
+
+    An order to the log; no part of the line.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -28,11 +28,10 @@ from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReceiptLog, TellProgress
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind
 from browser_shell.core.results import CommandResult
-from browser_shell.execution.artifacts import read_plain_file
 from browser_shell.execution.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts, moment
 from browser_shell.execution.job_answer import answer, broken_rule
 from browser_shell.execution.job_output import OutputTail
-from browser_shell.execution.job_reports import MAX_REPORT_BYTES, READERS
+from browser_shell.execution.job_reports import read_report
 from browser_shell.execution.job_words import JobWords, job_words
 from browser_shell.execution.run_closing import ClosedRun, RunCloser
 from browser_shell.execution.run_store import RunStore
@@ -43,6 +42,10 @@ log = structlog.get_logger()
 
 _PROGRESS_SECONDS = 1.0
 _CLOSING_SECONDS = 60.0
+_REPORT_SECONDS = 20.0
+_CANCELLED = "cancelled"
+FAILED = "failed"
+"""The end of a run that a fault of this server ended."""
 _RETRY_SECONDS = 15.0
 
 
@@ -59,6 +62,7 @@ class _Run:
     container_id: str = ""
     receipt: Receipt | None = None
     report: ContainerReport | None = None
+    tests: JobReport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class ContainerSandbox:
     policy_digest: str
     audit: ReceiptLog
     clock: Clock
+    readers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
+    """Reports are read one at a time: what one may cost, many must not cost at once."""
 
     async def run(self, call: ToolCall, plan: ContainerJob, tell: TellProgress) -> CommandResult:
         """Raises: ArgumentsInvalid, SandboxViolation, RateLimited, AuditUnavailable; nothing ran then."""
@@ -94,11 +100,12 @@ class ContainerSandbox:
                     run_id=run.facts.run_id,
                     evidence_sha256=closed.evidence.sha256,
                 )
-            except anyio.get_cancelled_exc_class():
-                with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
-                    await self._close(run, end="cancelled")
+            except BaseException as other:
+                cancelled = isinstance(other, anyio.get_cancelled_exc_class())
+                await self._close_anyhow(run, end=_CANCELLED if cancelled else FAILED)
                 raise
-            return await self._answer(run, run.report)
+            closed = await self._close(run, end=run.report.end.value)
+            return _answer(run, run.report, closed)
 
     async def _require_places(self, call: ToolCall, plan: ContainerJob) -> None:
         try:
@@ -133,11 +140,11 @@ class ContainerSandbox:
             policy_digest=self.policy_digest,
             began=self.clock.wall(),
         )
+        words = job_words(plan)
         try:
             directory: Path = await anyio.to_thread.run_sync(self.store.begin, facts)
         except OSError as cause:
             raise EngineUnavailable(f"the run's directory cannot be made: {cause.strerror}") from cause
-        words = job_words(plan)
         order = ContainerOrder(
             run_id=run_id,
             image=self.image,
@@ -194,29 +201,39 @@ class ContainerSandbox:
             await tell(seconds, max(total, seconds), said or "running")
             await anyio.sleep(_PROGRESS_SECONDS)
 
-    async def _answer(self, run: _Run, report: ContainerReport) -> CommandResult:
-        tests = await anyio.to_thread.run_sync(partial(_read_report, run.order.output, run.words.report))
-        closed = await self._close(run, end=report.end.value, tests=tests)
-        broken = broken_rule(report, run.order.limits, run.facts.run_id)
-        if broken is not None:
-            return replace(broken, evidence_sha256=closed.evidence.sha256)
-        told = answer(
-            run_id=run.facts.run_id,
-            plan=run.plan,
-            report=report,
-            tests=tests,
-            output=run.output,
-            collected=closed.collected,
-            evidence=closed.evidence,
-        )
-        return CommandResult(
-            exit_code=report.exit_code,
-            data=told,
-            run_id=run.facts.run_id,
-            evidence_sha256=closed.evidence.sha256,
-        )
+    async def _close(self, run: _Run, *, end: str) -> ClosedRun:
+        """Evidence, whoever has stopped waiting for it. Raises: EngineUnavailable when it cannot be written."""
+        with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
+            if run.report is not None:
+                run.tests = await self._read_report(run)
+            await self._record_cleanup(run, end)
+            return await self.closer.close(
+                run.facts,
+                RunEnd(
+                    end=end,
+                    complete=run.report is not None and run.report.output_complete,
+                    ended=moment(self.clock.wall()),
+                    report=run.report,
+                    tests=run.tests,
+                    receipt=run.receipt,
+                ),
+            )
+        raise EngineUnavailable(f"run {run.facts.run_id} could not be closed within {_CLOSING_SECONDS:.0f} s")
 
-    async def _close(self, run: _Run, *, end: str, tests: JobReport | None = None) -> ClosedRun:
+    async def _close_anyhow(self, run: _Run, *, end: str) -> None:
+        """For a run that something else has ended already, which must be heard of rather than this."""
+        try:
+            await self._close(run, end=end)
+        except Exception:
+            log.exception("run_not_closed", run_id=run.facts.run_id)
+
+    async def _read_report(self, run: _Run) -> JobReport | None:
+        with anyio.move_on_after(_REPORT_SECONDS):
+            return await anyio.to_thread.run_sync(read_report, run.order.output, run.words.report, limiter=self.readers)
+        log.warning("report_not_read", run_id=run.facts.run_id, why="others were being read")
+        return None
+
+    async def _record_cleanup(self, run: _Run, end: str) -> None:
         report = run.report
         try:
             await self.audit.record(
@@ -231,22 +248,23 @@ class ContainerSandbox:
         except AuditUnavailable:
             # The container is gone. The log owes this record and writes it when it can.
             log.exception("cleanup_not_recorded", run_id=run.facts.run_id)
-        return await self.closer.close(
-            run.facts,
-            RunEnd(
-                end=end,
-                complete=report is not None and report.output_complete,
-                ended=moment(self.clock.wall()),
-                report=report,
-                tests=tests,
-                receipt=run.receipt,
-            ),
-        )
 
 
-def _read_report(output: Path, name: str) -> JobReport | None:
-    content = read_plain_file(output / name, max_bytes=MAX_REPORT_BYTES)
-    return READERS[PurePosixPath(name).suffix](content) if content is not None else None
+def _answer(run: _Run, report: ContainerReport, closed: ClosedRun) -> CommandResult:
+    run_id, sha256 = run.facts.run_id, closed.evidence.sha256
+    broken = broken_rule(report, run.order.limits, run_id)
+    if broken is not None:
+        return replace(broken, evidence_sha256=sha256)
+    told = answer(
+        run_id=run_id,
+        plan=run.plan,
+        report=report,
+        tests=run.tests,
+        output=run.output,
+        collected=closed.collected,
+        evidence=closed.evidence,
+    )
+    return CommandResult(exit_code=report.exit_code, data=told, run_id=run_id, evidence_sha256=sha256)
 
 
 def _record(kind: RecordKind, call: ToolCall, run_id: str) -> AuditRecord:

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
 from xml.parsers import expat
+
+import structlog
 
 from browser_shell.core.jobs import FailedTest, JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.execution.artifacts import read_plain_file
 from browser_shell.execution.job_text import plain_text
 
-MAX_REPORT_BYTES = 8 * 1024 * 1024
+MAX_REPORT_BYTES = 2 * 1024 * 1024
+MAX_PARTS = 200_000
+"""Marks that begin or part values or elements, counted before a parser makes an object of each."""
 MAX_TESTS = 100_000
 MAX_FAILURES = 50
 MAX_NAME_CHARACTERS = 300
 MAX_MESSAGE_CHARACTERS = 2_000
 MAX_DEPTH = 40
 
+log = structlog.get_logger()
+
+
+def read_report(output: Path, name: str) -> JobReport | None:
+    """The report that a job left under `output`; None when there is none that can be read. Never raises.
+
+    Whatever a parser trips over was written by the job, and must not cost the run its evidence.
+    """
+    try:
+        content = read_plain_file(output / name, max_bytes=MAX_REPORT_BYTES)
+        return READERS[PurePosixPath(name).suffix](content) if content is not None else None
+    except Exception:
+        log.warning("report_not_read", exc_info=True)
+        return None
+
 
 def read_junit(content: bytes) -> JobReport | None:
     """pytest's XML; None for anything that is not plainly that. There are no entities and no document types."""
+    if _has_too_many(b"<", content):
+        return None
     reader = _JunitReader()
     parser = expat.ParserCreate()  # expat itself opens nothing; what could make it expand anything is refused below
     parser.buffer_text = True
@@ -31,12 +54,15 @@ def read_junit(content: bytes) -> JobReport | None:
     try:
         parser.Parse(content, True)
         return reader.report() if reader.is_junit else None
-    except (expat.ExpatError, ValueError):
+    except (expat.ExpatError, ValueError, LookupError):
+        # LookupError: it names an encoding that Python does not have, or has for something else.
         return None
 
 
 def read_playwright(content: bytes) -> JobReport | None:
     """Playwright's JSON; None for anything that is not plainly that."""
+    if _has_too_many(b"{[,", content):
+        return None
     try:
         report = json.loads(content)
     except (ValueError, RecursionError):
@@ -140,6 +166,10 @@ class _JunitReader:
 
 _JUNIT_OUTCOMES = {"failure": "failed", "error": "errors", "skipped": "skipped"}
 _PLAYWRIGHT_OUTCOMES = {"expected": "passed", "skipped": "skipped", "flaky": "flaky"}
+
+
+def _has_too_many(marks: bytes, content: bytes) -> bool:
+    return sum(content.count(mark) for mark in marks) > MAX_PARTS
 
 
 def _refuse(*_: object) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 import anyio.to_thread
 import structlog
 
-from browser_shell.core.errors import AuditUnavailable, SandboxUnavailable
+from browser_shell.core.errors import AuditUnavailable, EngineUnavailable, SandboxUnavailable
 from browser_shell.core.ports import AuditLog, Clock, ContainerEngine
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.execution.evidence import RunEnd, RunFacts, moment
+from browser_shell.execution.evidence import EVIDENCE_NAME, RunEnd, RunFacts, moment
 from browser_shell.execution.run_closing import RunCloser
-from browser_shell.execution.run_store import RunStore, StoredRun, is_run_id, runs_to_remove
+from browser_shell.execution.run_store import FACTS_NAME, RunStore, StoredRun, is_run_id, runs_to_remove
 from browser_shell.policy.job_sections import MIB, RetentionSection
 
 UPKEEP_SECONDS = 60.0
 SERVER_LOST = "server_lost"
 """The end of a run whose server was killed, as far as anybody knows it."""
+END_LOST = "end_lost"
+"""The end of a run of this server whose evidence could not be written when it ended."""
 
 log = structlog.get_logger()
 
@@ -38,34 +41,45 @@ class JobUpkeep:
         """Before the first job; without it there is no start. Raises: SandboxUnavailable, AuditUnavailable."""
         await anyio.to_thread.run_sync(self.store.finish_removals)
         await self._sweep()
-        await self._end_lost_runs()
+        await self._end_lost_runs(SERVER_LOST)
         await self._remove_old_runs()
 
     async def keep_up(self) -> None:
         """As long as the server lives. A bad minute is followed by the next one."""
         while True:
             await anyio.sleep(UPKEEP_SECONDS)
-            try:
-                await self._sweep()
-                await self._remove_old_runs()
-            except (SandboxUnavailable, AuditUnavailable, OSError) as fault:
-                log.warning("upkeep_failed", why=str(fault))
+            # An engine that does not answer keeps no run from its end, and a full disk none from being removed.
+            for duty in (self._sweep, partial(self._end_lost_runs, END_LOST), self._remove_old_runs):
+                try:
+                    await duty()
+                except (SandboxUnavailable, EngineUnavailable, AuditUnavailable, OSError) as fault:
+                    log.warning("upkeep_failed", why=str(fault))
 
     async def _sweep(self) -> None:
-        for run_id in await self.engine.sweep():
-            log.warning("container_swept", run_id=run_id)
-            await self._record(RecordKind.MCP_CONTAINER_CLEANUP, run_id, error=SERVER_LOST.upper())
+        await self.engine.sweep(self._announce_removal)
 
-    async def _end_lost_runs(self) -> None:
+    async def _announce_removal(self, run_id: str, container_id: str) -> None:
+        """A server that is killed right after removing a container has said so before."""
+        await self._record(
+            RecordKind.MCP_CONTAINER_CLEANUP, run_id, error=SERVER_LOST.upper(), container_id=container_id
+        )
+
+    async def _end_lost_runs(self, end: str) -> None:
         """Runs without evidence: nobody saw their end, and their evidence says so."""
         for run in await anyio.to_thread.run_sync(self.store.runs):
-            if run.finished or run.run_id in self.store.active:
+            if run.run_id in self.store.active:
+                continue
+            # Runs that went on when they were listed may have ended meanwhile, so this is looked at again.
+            recorded = not (run.directory / FACTS_NAME).exists()
+            has_evidence = (run.directory / EVIDENCE_NAME).exists()
+            if has_evidence and recorded:
                 continue
             log.warning("run_without_end", run_id=run.run_id)
-            await self.closer.close(
-                self.store.facts_of(run.run_id) or _unknown(run),
-                RunEnd(end=SERVER_LOST, complete=False, ended=moment(self.clock.wall())),
-            )
+            facts = self.store.facts_of(run.run_id) or _unknown(run)
+            if has_evidence:
+                await self.closer.finish(facts)
+            else:
+                await self.closer.close(facts, RunEnd(end=end, complete=False, ended=moment(self.clock.wall())))
 
     async def _remove_old_runs(self) -> None:
         runs = await anyio.to_thread.run_sync(self.store.runs)
@@ -80,7 +94,16 @@ class JobUpkeep:
             await self._record(RecordKind.RUN_REMOVED, run.run_id, size_bytes=run.size_bytes)
             await anyio.to_thread.run_sync(self.store.remove, run.run_id)
 
-    async def _record(self, kind: RecordKind, run_id: str, *, error: str = "", size_bytes: int | None = None) -> None:
+    async def _record(
+        self,
+        kind: RecordKind,
+        run_id: str,
+        *,
+        error: str = "",
+        container_id: str = "",
+        size_bytes: int | None = None,
+    ) -> None:
+        """On the disk before the act."""
         # A label can be anything that somebody wrote on a container.
         known = run_id if is_run_id(run_id) else ""
         await self.audit.record(
@@ -91,7 +114,9 @@ class JobUpkeep:
                 tool="upkeep",
                 run_id=known,
                 error=error,
+                container_id=container_id,
                 size_bytes=size_bytes,
+                at_once=True,
             )
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import anyio.to_thread
@@ -10,9 +12,11 @@ import structlog
 from browser_shell.core.errors import AuditUnavailable, EngineUnavailable
 from browser_shell.core.ports import AuditLog
 from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.execution.artifacts import read_plain_file
 from browser_shell.execution.evidence import (
     EVIDENCE_NAME,
     LOG_NAME,
+    MAX_EVIDENCE_BYTES,
     OUTPUT_NAME,
     RunEnd,
     RunFacts,
@@ -52,14 +56,27 @@ class RunCloser:
             raise EngineUnavailable(
                 f"the evidence of run {facts.run_id} cannot be written: {cause.strerror}"
             ) from cause
-        try:
-            for file in closed.collected.files[:_MAX_FILE_RECORDS]:
-                await self._record(facts, f"{OUTPUT_NAME}/{file.path}", file.size, file.sha256)
-            await self._record(facts, EVIDENCE_NAME, closed.evidence.size, closed.evidence.sha256)
-        except AuditUnavailable:
-            # `evidence verify` will find no record of it and say so, unless the log can write what it owes.
-            log.exception("evidence_not_recorded", run_id=facts.run_id)
+        await self._tell(facts, closed.evidence, closed.collected.files)
         return closed
+
+    async def finish(self, facts: RunFacts) -> None:
+        """For a run whose evidence is there, and perhaps no record of it. Evidence is never written twice."""
+        found = await anyio.to_thread.run_sync(self._look_at_evidence, facts.run_id)
+        if found is None:
+            log.error("evidence_not_readable", run_id=facts.run_id)
+        else:
+            await self._tell(facts, found)
+
+    async def _tell(self, facts: RunFacts, evidence: WrittenEvidence, files: Sequence[OutputFile] = ()) -> None:
+        """Only a run whose evidence is safely in the log has ended; any other is finished by the next upkeep."""
+        try:
+            for file in files[:_MAX_FILE_RECORDS]:
+                await self._record(facts, f"{OUTPUT_NAME}/{file.path}", file.size, file.sha256)
+            await self._record(facts, EVIDENCE_NAME, evidence.size, evidence.sha256, at_once=True)
+            await anyio.to_thread.run_sync(self.store.end, facts.run_id)
+        except (AuditUnavailable, OSError):
+            # Until then `evidence verify` finds no record of it and says so.
+            log.exception("evidence_not_recorded", run_id=facts.run_id)
 
     def _write(self, facts: RunFacts, end: RunEnd) -> ClosedRun:
         directory = self.store.root / facts.run_id
@@ -68,10 +85,13 @@ class RunCloser:
         if (directory / LOG_NAME).exists():
             job_log = hash_file(directory / LOG_NAME)
         evidence = write_evidence(directory, compose(facts, end, collected, job_log))
-        self.store.end(facts.run_id)
         return ClosedRun(collected=collected, evidence=evidence)
 
-    async def _record(self, facts: RunFacts, path: str, size: int, sha256: str) -> None:
+    def _look_at_evidence(self, run_id: str) -> WrittenEvidence | None:
+        content = read_plain_file(self.store.root / run_id / EVIDENCE_NAME, max_bytes=MAX_EVIDENCE_BYTES)
+        return WrittenEvidence(sha256=hashlib.sha256(content).hexdigest(), size=len(content)) if content else None
+
+    async def _record(self, facts: RunFacts, path: str, size: int, sha256: str, *, at_once: bool = False) -> None:
         await self.audit.record(
             AuditRecord(
                 kind=RecordKind.MCP_FILE_WRITE,
@@ -82,5 +102,6 @@ class RunCloser:
                 path=path,
                 size_bytes=size,
                 sha256=sha256,
+                at_once=at_once,
             )
         )

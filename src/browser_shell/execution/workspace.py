@@ -35,6 +35,16 @@ class Workspace:
             self._require(project, path_of(test, node=node) or "..", f"tests[{index}]")
 
     def _require(self, above: Path, path: str, field: str) -> Path:
+        try:
+            return self._look_up(above, path, field)
+        except OSError as cause:
+            # A directory that this server may not enter, a name longer than any file's, links without an end.
+            raise ArgumentsInvalid(
+                f"{field}: {shown(path)} cannot be looked up in the workspace: {cause.strerror}",
+                rule_id="workspace.missing",
+            ) from cause
+
+    def _look_up(self, above: Path, path: str, field: str) -> Path:
         place = Path(os.path.realpath(above / path))
         if place != self.root and self.root not in place.parents:
             raise SandboxViolation(f"{field}: {shown(path)} leads out of the workspace", rule_id="workspace.outside")

@@ -59,9 +59,12 @@ class ScriptedEngine:
     async def work(self, order: ContainerOrder) -> None:
         """What happens between start and end."""
 
-    async def sweep(self) -> list[str]:
-        found, self.swept = self.swept, []
-        return found
+    async def sweep(self, before_remove: Callable[[str, str], Awaitable[None]]) -> list[str]:
+        removed: list[str] = []
+        while self.swept:
+            await before_remove(self.swept[0], "c0ffee")
+            removed.append(self.swept.pop(0))
+        return removed
 
 
 @dataclass

@@ -8,6 +8,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -196,6 +197,16 @@ async def test_what_is_about_to_happen_is_on_the_disk_first(path: Path, monkeypa
         "VIEWER_CONNECTED",
         "TAKEOVER_BEGUN",
     }
+
+
+@pytest.mark.promise("audit:durable-before-the-act")
+async def test_a_record_that_asks_for_it_is_on_the_disk_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file).st_size))
+        await audit.record(replace(a_record(RecordKind.MCP_FILE_WRITE), at_once=True))
+        assert synced == [path.stat().st_size]
+    assert "at_once" not in entries(path)[2]
 
 
 async def test_callers_at_the_same_time_share_a_flush(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +25,13 @@ from browser_shell.core.errors import (
     RateLimited,
     SandboxViolation,
 )
+from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import JobRunner
 from browser_shell.core.ports import tell_nobody
-from browser_shell.core.records import RecordKind
+from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.execution import job_reports
 from browser_shell.testing.fake_engine import HangingEngine, LostEngine, ScriptedEngine
-from browser_shell.testing.fakes import FullDiskAudit
+from browser_shell.testing.fakes import FullDiskAudit, RecordingAudit
 from support.job_plans import RUN, JobBench, a_job, a_job_call
 
 WELL = b'<testsuite><testcase name="a"/></testsuite>'
@@ -173,6 +180,31 @@ async def test_a_place_that_is_not_there_is_a_bad_argument(tmp_path: Path, job: 
         await bench.sandbox().run(a_job_call(), a_job(**job), tell_nobody)
 
 
+async def test_a_place_that_cannot_be_looked_up_is_a_bad_argument(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    with pytest.raises(ArgumentsInvalid, match=r"^project: .*File name too long") as refused:
+        await bench.sandbox().run(a_job_call(), a_job(project="a" * 300), tell_nobody)
+    assert refused.value.rule_id == "workspace.missing"
+    assert bench.audit.kinds == ["MCP_COMMAND_BLOCKED"]
+
+
+async def test_a_directory_that_the_server_may_not_enter_is_a_bad_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = JobBench(tmp_path)
+    real_stat = Path.stat
+
+    def closed(path: Path, **options: bool) -> os.stat_result:
+        # Nothing is closed to root, as whom these tests may run.
+        if path.name == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real_stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", closed)
+    with pytest.raises(ArgumentsInvalid, match=r"^tests\[0\]: .*Permission denied"):
+        await bench.sandbox().run(a_job_call(), a_job(tests=("closed",)), tell_nobody)
+
+
 async def test_a_refusal_that_cannot_be_recorded_says_so(tmp_path: Path) -> None:
     bench = JobBench(tmp_path, audit=FullDiskAudit(full_at=RecordKind.MCP_COMMAND_BLOCKED))
     with pytest.raises(AuditUnavailable):
@@ -208,3 +240,107 @@ async def test_evidence_that_cannot_be_written_is_an_error(tmp_path: Path) -> No
     bench.engine = Obstructing()
     with pytest.raises(EngineUnavailable):
         await replace(sandbox, engine=bench.engine).run(a_job_call(), a_job(), tell_nobody)
+
+
+class Breaking(ScriptedEngine):
+    """An engine with a fault that nobody thought of."""
+
+    async def work(self, order: ContainerOrder) -> None:
+        raise ZeroDivisionError
+
+
+@pytest.mark.promise("jobs:every-run-has-evidence")
+async def test_a_fault_of_our_own_leaves_evidence_too(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, Breaking())
+    with pytest.raises(ExceptionGroup):
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert (evidence(bench)["complete"], evidence(bench)["outcome"]["end"]) == (False, "failed")
+    assert bench.audit.kinds[2:] == ["MCP_CONTAINER_CLEANUP", "MCP_FILE_WRITE"]
+    assert bench.audit.records[2].error == "FAILED"
+    assert bench.store.active == set()
+
+
+@pytest.mark.promise("jobs:hostile-reports")
+async def test_a_report_that_breaks_its_reader_costs_no_evidence(tmp_path: Path) -> None:
+    hostile = b'<?xml version="1.0" encoding="rot13"?><testsuite/>'
+    bench = JobBench(tmp_path, ScriptedEngine(files={"report/junit.xml": hostile}))
+    result = await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+    assert isinstance(result.data, dict)
+    assert result.data["counts"] is None
+    assert evidence(bench)["complete"] is True
+    assert bench.audit.kinds == RAN
+
+
+@contextmanager
+def slow_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[threading.Event, threading.Event, list[int]]]:
+    """Reports are read until somebody lets go."""
+    reading, go_on, together = threading.Event(), threading.Event(), [0, 0]
+
+    def read(content: bytes) -> JobReport | None:
+        together[0] += 1
+        together[1] = max(together)
+        reading.set()
+        go_on.wait(10)
+        together[0] -= 1
+        return job_reports.read_junit(content)
+
+    monkeypatch.setitem(job_reports.READERS, ".xml", read)
+    yield reading, go_on, together
+    go_on.set()
+
+
+@pytest.mark.promise("jobs:every-run-has-evidence")
+async def test_cancelling_while_the_report_is_read_does_not_cost_the_evidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine(files={"report/junit.xml": WELL}))
+    with slow_reader(monkeypatch) as (reading, go_on, _), anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.sandbox().run, a_job_call(), a_job(), tell_nobody)
+            await anyio.to_thread.run_sync(reading.wait, 10)
+            scope.cancel()
+            go_on.set()
+    assert scope.cancelled_caught
+    assert evidence(bench)["outcome"]["end"] == "exited"
+    assert evidence(bench)["outcome"]["counts_by_the_job_itself"]["passed"] == 1
+    assert bench.audit.kinds == RAN
+
+
+class CancellingAudit(RecordingAudit):
+    """Somebody gives up the moment that the end is being recorded."""
+
+    scope: anyio.CancelScope
+
+    async def record(self, record: AuditRecord) -> None:
+        if record.kind is RecordKind.MCP_CONTAINER_CLEANUP:
+            self.scope.cancel()
+        await super().record(record)
+
+
+@pytest.mark.promise("jobs:every-run-has-evidence")
+@pytest.mark.parametrize("engine", [ScriptedEngine(), LostEngine()])
+async def test_cancelling_at_the_very_end_does_not_cost_the_evidence(tmp_path: Path, engine: ScriptedEngine) -> None:
+    audit = CancellingAudit()
+    bench = JobBench(tmp_path, engine, audit=audit)
+    with anyio.CancelScope() as scope:
+        audit.scope = scope
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+        await anyio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert evidence(bench)["outcome"]["end"] in ("exited", "ENGINE_UNAVAILABLE")
+    assert (audit.records[-1].path, bench.store.active) == ("evidence.json", set())
+
+
+@pytest.mark.promise("jobs:hostile-reports")
+async def test_reports_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine(files={"report/junit.xml": WELL}))
+    sandbox = bench.sandbox()
+    with slow_reader(monkeypatch) as (reading, go_on, together):
+        async with anyio.create_task_group() as tasks:
+            for letter in "ab":
+                tasks.start_soon(sandbox.run, a_job_call(letter * 24), a_job(), tell_nobody)
+            await anyio.to_thread.run_sync(reading.wait, 10)
+            await anyio.sleep(0.3)
+            go_on.set()
+    assert together == [0, 1]
+    assert [run.finished for run in bench.store.runs()] == [True, True]

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from browser_shell.execution.job_reports import MAX_FAILURES, read_junit, read_playwright
+from browser_shell.execution import job_reports
+from browser_shell.execution.job_reports import (
+    MAX_FAILURES,
+    MAX_PARTS,
+    MAX_REPORT_BYTES,
+    read_junit,
+    read_playwright,
+    read_report,
+)
 
 JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite name="pytest">
 <testcase classname="tests.test_a" name="test_ok"/>
@@ -44,6 +53,10 @@ def test_pytests_report_is_counted() -> None:
         b'<!DOCTYPE testsuites><testsuites/>',
         b"<testsuites>" + b"<a>" * 60 + b"</a>" * 60 + b"</testsuites>",
         b"<testsuites>" + b"<testcase/>" * 100_001 + b"</testsuites>",
+        b"<testsuites>" + b"<a/>" * MAX_PARTS + b"</testsuites>",
+        b'<?xml version="1.0" encoding="rot13"?><testsuites/>',
+        b'<?xml version="1.0" encoding="hex"?><testsuites/>',
+        b'<?xml version="1.0" encoding="none-such"?><testsuites/>',
     ],
 )  # fmt: skip
 def test_xml_that_is_anything_else_is_no_report(content: bytes) -> None:
@@ -107,3 +120,36 @@ def test_nonsense_inside_a_report_counts_as_failed_at_most() -> None:
     report = read_playwright(b'{"suites": [{"title": 5, "specs": [{"tests": [{"status": ["x"]}, 7]}]}]}')
     assert report is not None
     assert (report.passed, report.failed) == (0, 1)
+
+
+@pytest.mark.promise("jobs:hostile-reports")
+@pytest.mark.parametrize("bomb", [b'{"":0},', b"[],", b"0,", b'{"a":[{"b":['])
+def test_a_report_of_countless_parts_is_not_even_parsed(bomb: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+    monkeypatch.setattr(json, "loads", lambda content: parsed.append(len(content)))
+    content = b'{"suites": [' + bomb * (MAX_REPORT_BYTES // len(bomb))
+    assert read_playwright(content) is None
+    assert parsed == []
+
+
+@pytest.mark.promise("jobs:hostile-reports")
+def test_a_large_report_is_not_even_read(tmp_path: Path) -> None:
+    report = b'{"suites": []}'
+    (tmp_path / "report.json").write_bytes(report.ljust(MAX_REPORT_BYTES))
+    assert read_report(tmp_path, "report.json") is not None
+    (tmp_path / "report.json").write_bytes(report.ljust(MAX_REPORT_BYTES + 1))
+    assert read_report(tmp_path, "report.json") is None
+
+
+@pytest.mark.promise("jobs:hostile-reports")
+@pytest.mark.parametrize("fault", [MemoryError, LookupError, AttributeError, OSError])
+def test_whatever_a_reader_trips_over_is_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
+    def trip(content: bytes) -> None:
+        raise fault
+
+    (tmp_path / "junit.xml").write_bytes(b"<testsuite/>")
+    assert read_report(tmp_path, "junit.xml") is not None
+    monkeypatch.setitem(job_reports.READERS, ".xml", trip)
+    assert read_report(tmp_path, "junit.xml") is None

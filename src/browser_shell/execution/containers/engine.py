@@ -65,13 +65,15 @@ class DisposableContainers:
         finally:
             self._runs.discard(order.run_id)
 
-    async def sweep(self) -> list[str]:
+    async def sweep(self, before_remove: Callable[[str, str], Awaitable[None]]) -> list[str]:
         removed: list[str] = []
         async with connect(self._address) as api:
             found = [each for each in await api.labelled(SERVER_LABEL) if await self._is_left_behind(each)]
             for container in found:
+                run_id = container.labels.get(RUN_LABEL, "")
+                await before_remove(run_id, container.container_id)
                 if await _remove(api, container.container_id):
-                    removed.append(container.labels.get(RUN_LABEL, ""))
+                    removed.append(run_id)
                     log.warning("container_swept", run=removed[-1], container=container.container_id)
         if len(removed) == len(found):
             await anyio.to_thread.run_sync(forget_gone_servers, self._lock.path.parent)

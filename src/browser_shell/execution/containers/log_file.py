@@ -21,15 +21,13 @@ class BoundedLog:
     def room(self) -> int:
         return self._max_bytes - self.size
 
-    def write(self, data: bytes) -> bytes:
-        """Returns the part that was kept."""
+    def write(self, data: bytes) -> None:
         kept = data[: self.room]
         self.cut = self.cut or len(kept) < len(data)
         view = memoryview(kept)
         while view:
             view = view[self._file.write(view) :]
         self.size += len(kept)
-        return kept
 
     def close(self) -> None:
         self._file.close()

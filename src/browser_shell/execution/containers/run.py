@@ -136,8 +136,10 @@ class ContainerRun:
             self.first_output = self._clock.monotonic()
         if self.log.room > 0:
             with own_disk_faults():
-                kept = await anyio.to_thread.run_sync(self.log.write, data)
-            self._on_output(kept)
+                await anyio.to_thread.run_sync(self.log.write, data)
+            self._on_output(data)
         else:
             self.log.cut = True
+            # The log keeps the beginning, and whoever listens the end, so what comes after the limit is still heard.
+            self._on_output(data)
             await anyio.sleep(len(data) / _DISCARDED_BYTES_PER_SECOND)
