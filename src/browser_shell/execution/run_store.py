@@ -59,12 +59,13 @@ class RunStore:
 
     def runs(self) -> list[StoredRun]:
         """Oldest first. Whatever is not named like a run is not ours."""
-        found = [
-            self._look_at(entry.name)
-            for entry in os.scandir(self.root)
-            if _RUN_ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-        ]
+        found = [self._look_at(run_id) for run_id in self.run_ids()]
         return sorted(found, key=lambda run: (run.modified, run.run_id))
+
+    def run_ids(self) -> list[str]:
+        """In no order. Raises: OSError."""
+        with os.scandir(self.root) as entries:
+            return [entry.name for entry in entries if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False)]
 
     def remove(self, run_id: str) -> None:
         """Nothing of it is followed anywhere. Raises: OSError."""
