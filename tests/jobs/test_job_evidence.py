@@ -82,6 +82,10 @@ def add_a_file(state: Path) -> None:
     (a_run(state) / "output" / "more.txt").write_text("more")
 
 
+def add_an_empty_directory(state: Path) -> None:
+    (a_run(state) / "output" / "more").mkdir()
+
+
 def add_a_link(state: Path) -> None:
     (a_run(state) / "output" / "more").symlink_to("/etc/passwd")
 
@@ -188,7 +192,8 @@ def cut_the_log(state: Path) -> None:
 @pytest.mark.parametrize(
     "tamper",
     [
-        flip_a_byte_of_a_file, remove_a_file, add_a_file, add_a_link, add_a_file_beside, lengthen_a_file,
+        flip_a_byte_of_a_file, remove_a_file, add_a_file, add_an_empty_directory, add_a_link, add_a_file_beside,
+        lengthen_a_file,
         replace_a_file_by_a_link_to_its_copy, change_the_log_of_the_job, change_the_policy_digest,
         change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, change_the_outcome,
         remove_the_evidence,
