@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser_shell import evidence_commands, evidence_log
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.ports import tell_nobody
 from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.evidence_log import LogFacts
 from browser_shell.testing.fake_engine import ScriptedEngine
 from browser_shell.testing.fakes import FakeClock
 from support.job_plans import RUN, JobBench, a_job, a_job_call
@@ -111,6 +113,54 @@ async def test_a_run_that_began_and_is_gone_without_evidence_is_missing(tmp_path
         assert (checked.returncode, f"run {RUN} is missing" in checked.stdout) == (1, True)
         await bench.audit.record(a_record(RecordKind.RUN_REMOVED))
         assert verify(tmp_path).returncode == 0
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Between the look at the disk and the reading of the log."""
+
+    def read_log(log: Path, key_file: Path | None) -> LogFacts:
+        act()
+        return evidence_log.read_log(log, key_file)
+
+    monkeypatch.setattr(evidence_commands, "read_log", read_log)
+
+
+async def test_a_run_that_ends_while_it_is_looked_at_is_no_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_bench(tmp_path) as bench:
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+        ended, begun = bench.run_directory / "evidence.json", bench.run_directory / "run.json"
+        ended.rename(begun)
+        assert verify(tmp_path).returncode == 1
+        meanwhile(monkeypatch, lambda: begun.rename(ended))
+        checked = verify(tmp_path)
+    assert checked.returncode == 0, checked.stdout
+
+
+async def test_a_run_that_is_removed_while_it_is_looked_at_is_no_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_bench(tmp_path) as bench:
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+        (bench.run_directory / "output" / "a" / "b.txt").unlink()
+        assert verify(tmp_path).returncode == 1
+        await bench.audit.record(a_record(RecordKind.RUN_REMOVED))
+        meanwhile(monkeypatch, lambda: bench.store.remove(RUN))
+        checked = verify(tmp_path)
+    assert checked.returncode == 0, checked.stdout
+
+
+async def test_a_run_that_comes_while_others_are_looked_at_is_not_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_bench(tmp_path) as bench:
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+        bench.run_directory.rename(tmp_path / "aside")
+        assert verify(tmp_path).returncode == 1
+        meanwhile(monkeypatch, lambda: (tmp_path / "aside").rename(bench.run_directory))
+        checked = verify(tmp_path)
+    assert checked.returncode == 0, checked.stdout
 
 
 async def test_a_link_in_the_place_of_a_run_does_not_pass_for_it(tmp_path: Path) -> None:
