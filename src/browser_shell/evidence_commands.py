@@ -54,7 +54,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     wanted = read_policy_file(arguments.policy).digest() if arguments.policy else ""
     for verdict in verdicts.values():
         hold_against_log(verdict, facts)
-        if wanted and verdict.document.get("policy_digest") != wanted:
+        if wanted and verdict.document and verdict.document.get("policy_digest") != wanted:
             verdict.problems.append("it ran under another policy")
     found = list(verdicts.values())
     sound = not facts.problems and all(verdict.sound for verdict in found)

@@ -31,7 +31,7 @@ class LogFacts:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     evidence: dict[str, Entry] = field(default_factory=dict)
-    """The latest record of each run's evidence."""
+    """The first record of each run's evidence."""
     spawns: dict[str, Entry] = field(default_factory=dict)
     """That a container is about to be made."""
     starts: dict[str, Entry] = field(default_factory=dict)
@@ -52,7 +52,8 @@ class LogFacts:
             self.starts[run_id] = entry
             self.going.add(run_id)
         elif kind == RecordKind.MCP_FILE_WRITE.value and entry.word("path") == EVIDENCE_NAME:
-            self.evidence[run_id] = entry
+            # Evidence is written once. Recorded again it is the same, or it was changed in between.
+            self.evidence.setdefault(run_id, entry)
             self.going.discard(run_id)
         elif kind == RecordKind.RUN_REMOVED.value:
             self.removed.add(run_id)
@@ -96,11 +97,13 @@ def missing_runs(facts: LogFacts, here: AbstractSet[str]) -> list[str]:
 def hold_against_log(verdict: EvidenceVerdict, facts: LogFacts) -> None:
     """Adds what the log says against it. A run that goes on has no evidence yet, and that is no mistake."""
     run_id = verdict.run_id
+    if verdict.under_way and run_id in facts.going:
+        # Its evidence may be there already: it counts from its record on.
+        verdict.problems.clear()
+        verdict.notes.append("the run goes on, or its server was killed")
+        return
     if not verdict.sha256:
-        if verdict.under_way and run_id in facts.going:
-            verdict.problems.clear()
-            verdict.notes.append("the run goes on, or its server was killed")
-        elif verdict.under_way:
+        if verdict.under_way:
             verdict.problems.append("the audit log knows of no such run that goes on")
         return
     recorded = facts.evidence.get(run_id)

@@ -28,7 +28,7 @@ class EvidenceVerdict:
     document: JsonObject = field(default_factory=dict)
     files: int = 0
     under_way: bool = False
-    """It has a beginning and no end yet."""
+    """Its beginning is still written down, so it says of itself that it has no end yet."""
 
     @property
     def sound(self) -> bool:
@@ -37,10 +37,9 @@ class EvidenceVerdict:
 
 def check_run(directory: Path) -> EvidenceVerdict:
     """Raises: OSError when the directory cannot be read at all."""
-    verdict = EvidenceVerdict(run_id=directory.name)
+    verdict = EvidenceVerdict(run_id=directory.name, under_way=(directory / FACTS_NAME).exists())
     content = read_plain_file(directory / EVIDENCE_NAME, max_bytes=MAX_EVIDENCE_BYTES)
     if content is None:
-        verdict.under_way = (directory / FACTS_NAME).exists()
         verdict.problems.append(f"{EVIDENCE_NAME} is missing, too large or no plain file: the run has no end")
         return verdict
     verdict.sha256 = hashlib.sha256(content).hexdigest()

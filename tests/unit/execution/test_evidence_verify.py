@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -136,6 +137,26 @@ async def test_a_run_that_ends_while_it_is_looked_at_is_no_mistake(
         meanwhile(monkeypatch, lambda: begun.rename(ended))
         checked = verify(tmp_path)
     assert checked.returncode == 0, checked.stdout
+
+
+async def test_evidence_that_is_written_and_not_yet_recorded_is_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    with a_bench(tmp_path) as bench:
+        await bench.sandbox()._prepare(a_job_call(), a_job(), RUN)
+        await bench.audit.record(a_record(RecordKind.MCP_CONTAINER_EXEC))
+        (bench.run_directory / "evidence.json").write_text("{}")
+        assert verify(tmp_path).returncode == 0
+        await bench.audit.record(a_record(RecordKind.TOOL_FINISHED))
+        assert verify(tmp_path).returncode == 1
+
+
+async def test_evidence_that_was_recorded_cannot_be_replaced_with_a_later_record(tmp_path: Path) -> None:
+    with a_bench(tmp_path) as bench:
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+        place = bench.run_directory / "evidence.json"
+        place.write_bytes(place.read_bytes() + b" ")
+        forged = hashlib.sha256(place.read_bytes()).hexdigest()
+        await bench.audit.record(a_record(RecordKind.MCP_FILE_WRITE, path="evidence.json", sha256=forged))
+        assert "not the one that the audit log recorded" in verify(tmp_path).stdout
 
 
 async def test_a_run_that_is_removed_while_it_is_looked_at_is_no_mistake(
