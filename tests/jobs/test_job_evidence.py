@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.job_server import JobServer, job_server, verify
+from support.job_server import JobServer, job_server, until, verify
 
 
 def left_by(engine: str, copy: Path) -> Path:
@@ -80,6 +82,10 @@ def add_a_file(state: Path) -> None:
     (a_run(state) / "output" / "more.txt").write_text("more")
 
 
+def add_an_empty_directory(state: Path) -> None:
+    (a_run(state) / "output" / "more").mkdir()
+
+
 def add_a_link(state: Path) -> None:
     (a_run(state) / "output" / "more").symlink_to("/etc/passwd")
 
@@ -143,6 +149,13 @@ def pretend_that_the_run_goes_on(state: Path) -> None:
     (a_run(state) / "evidence.json").rename(a_run(state) / "run.json")
 
 
+def make_up_a_run_that_goes_on(state: Path) -> None:
+    made_up = state / "artifacts" / "deadbeef"
+    (made_up / "output").mkdir(parents=True)
+    (made_up / "run.json").write_text("{}")
+    (made_up / "output" / "fake.png").write_bytes(picture(state).read_bytes())
+
+
 def remove_the_run(state: Path) -> None:
     shutil.rmtree(a_run(state))
 
@@ -179,11 +192,12 @@ def cut_the_log(state: Path) -> None:
 @pytest.mark.parametrize(
     "tamper",
     [
-        flip_a_byte_of_a_file, remove_a_file, add_a_file, add_a_link, add_a_file_beside, lengthen_a_file,
+        flip_a_byte_of_a_file, remove_a_file, add_a_file, add_an_empty_directory, add_a_link, add_a_file_beside,
+        lengthen_a_file,
         replace_a_file_by_a_link_to_its_copy, change_the_log_of_the_job, change_the_policy_digest,
         change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, change_the_outcome,
         remove_the_evidence,
-        pretend_that_the_run_goes_on, remove_the_run, swap_two_runs, change_a_record,
+        pretend_that_the_run_goes_on, make_up_a_run_that_goes_on, remove_the_run, swap_two_runs, change_a_record,
         change_the_policy_digest_of_a_record, cut_the_log,
     ],
 )  # fmt: skip
@@ -215,14 +229,29 @@ def docker() -> Iterator[JobServer]:
         yield running
 
 
+WAITS = """
+import pathlib, time
+
+def test_wait():
+    while not pathlib.Path("/work/go").exists():
+        time.sleep(0.1)
+"""
+
+
 def test_a_run_that_goes_on_is_no_mistake(docker: JobServer) -> None:
-    (docker.workspace / "pytest_sample" / "tests" / "test_look.py").write_text("def test_look(): ...\n")
-    answer = docker.run("run_pytest", project="pytest_sample", tests=["tests/test_look.py"])
-    going = docker.artifacts / ("0" * 24)
-    going.mkdir()
-    (going / "run.json").write_text("{}")
+    (docker.workspace / "pytest_sample" / "tests" / "test_wait.py").write_text(WAITS)
+    answers: list[dict[str, Any]] = []
+
+    def call() -> None:
+        answers.append(docker.run("run_pytest", project="pytest_sample", tests=["tests/test_wait.py"]))
+
+    caller = threading.Thread(target=call, daemon=True)
+    caller.start()
+    until(lambda: any(record["kind"] == "MCP_CONTAINER_EXEC" for record in docker.records()))
     checked = verify(docker.jobs)
-    shutil.rmtree(going)
+    (docker.workspace / "go").touch(mode=0o644)
+    caller.join(60)
     assert checked.returncode == 0, checked.stdout
     assert "goes on" in checked.stdout
-    assert answer["passed"]
+    assert answers[0]["passed"]
+    assert "goes on" not in verify(docker.jobs).stdout

@@ -28,7 +28,7 @@ def members_of(record: AuditRecord, *, text_key: bytes) -> dict[str, str | int |
         value = getattr(record, name)
         if value is None or value == "":
             continue
-        members[name] = _fit(value) if isinstance(value, str) else value
+        members[name] = as_written(value) if isinstance(value, str) else value
     if record.text is not None:
         text = record.text.reveal()
         members["text_length"] = len(text)
@@ -41,7 +41,8 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-def _fit(value: str) -> str:
+def as_written(value: str) -> str:
+    """A word as the log has it: whoever compares one with the log must compare this."""
     if _SECRET.search(value):
         return f"[withheld: {len(value)} characters]"
     if len(value) > LONGEST_VALUE_CHARACTERS:

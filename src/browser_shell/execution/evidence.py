@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,13 +15,14 @@ from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.records import Receipt
-from browser_shell.execution.output_files import Collected, OutputFile
+from browser_shell.execution.output_files import UNLISTED_REASON, Collected, OutputFile
 
 FORMAT = "browser-shell evidence 1"
 EVIDENCE_NAME = "evidence.json"
 LOG_NAME = "job.log"
 OUTPUT_NAME = "output"
 MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
+"""`verify` reads no more. Half of it is for paths (`MAX_LISTED_BYTES`), the rest for what is said of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,16 +107,25 @@ def compose(facts: RunFacts, end: RunEnd, collected: Collected, log: OutputFile 
         "log": {**_plain(asdict(log)), "cut": report.log_cut if report else True} if log is not None else None,
         "files": [_plain(asdict(file)) for file in collected.files],
         "files_cut": collected.cut,
+        "empty_directories": list(collected.empty_directories),
+        "unlisted": {"count": collected.unlisted, "reason": UNLISTED_REASON} if collected.unlisted else None,
         "refused": refused,
-        "refused_count": len(collected.refused) + (report.refused_count if report else 0),
+        "refused_count": len(collected.refused) + collected.unlisted + (report.refused_count if report else 0),
     }
 
 
 def write_evidence(run_directory: Path, document: JsonObject) -> WrittenEvidence:
-    """All of it or nothing, and on the disk when it returns. Raises: OSError."""
-    content = json.dumps(document, indent=1, ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n"
+    """All of it or nothing, and on the disk when it returns. Raises: OSError, also when nobody would read it back."""
+    content = as_bytes(document)
+    if len(content) > MAX_EVIDENCE_BYTES:
+        raise OSError(errno.EFBIG, f"it would have {len(content)} bytes, and verify reads {MAX_EVIDENCE_BYTES}")
     write_whole(run_directory / EVIDENCE_NAME, content)
     return WrittenEvidence(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+
+
+def as_bytes(document: JsonObject) -> bytes:
+    """As it is written."""
+    return json.dumps(document, indent=1, ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n"
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.execution.artifacts import read_plain_file
 from browser_shell.execution.evidence import EVIDENCE_NAME, FORMAT, LOG_NAME, MAX_EVIDENCE_BYTES, OUTPUT_NAME
-from browser_shell.execution.output_files import collect, hash_file
+from browser_shell.execution.output_files import UNLISTED_REASON, Collected, collect, hash_file
 from browser_shell.execution.run_store import FACTS_NAME, known_entries
 from browser_shell.policy.strict_json import parse_json
 from browser_shell.policy.wording import printable
@@ -28,7 +28,7 @@ class EvidenceVerdict:
     document: JsonObject = field(default_factory=dict)
     files: int = 0
     under_way: bool = False
-    """It has a beginning and no end yet."""
+    """Its beginning is still written down, so it says of itself that it has no end yet."""
 
     @property
     def sound(self) -> bool:
@@ -37,10 +37,9 @@ class EvidenceVerdict:
 
 def check_run(directory: Path) -> EvidenceVerdict:
     """Raises: OSError when the directory cannot be read at all."""
-    verdict = EvidenceVerdict(run_id=directory.name)
+    verdict = EvidenceVerdict(run_id=directory.name, under_way=(directory / FACTS_NAME).exists())
     content = read_plain_file(directory / EVIDENCE_NAME, max_bytes=MAX_EVIDENCE_BYTES)
     if content is None:
-        verdict.under_way = (directory / FACTS_NAME).exists()
         verdict.problems.append(f"{EVIDENCE_NAME} is missing, too large or no plain file: the run has no end")
         return verdict
     verdict.sha256 = hashlib.sha256(content).hexdigest()
@@ -60,6 +59,8 @@ def check_run(directory: Path) -> EvidenceVerdict:
         verdict.notes.append(f"the run is incomplete: {_end(document)}")
     if document.get("files_cut") is True:
         verdict.notes.append("there were more files than are looked at; those are not covered")
+    if unlisted := _unlisted(document):
+        verdict.notes.append(f"{unlisted} entries are only counted, because {UNLISTED_REASON}; those are not covered")
     return verdict
 
 
@@ -106,10 +107,27 @@ def _check_output(directory: Path, document: JsonObject) -> Iterator[str]:
     for odd in found.refused:
         if odd.path not in refused and odd.path not in said:
             yield f"{OUTPUT_NAME}/{printable(odd.path)} was added ({odd.reason})"
+    yield from _check_empty_directories(document, found)
+    if found.unlisted != _unlisted(document):
+        yield f"{OUTPUT_NAME} holds {found.unlisted} entries that are only counted, not {_unlisted(document)}"
+
+
+def _check_empty_directories(document: JsonObject, found: Collected) -> Iterator[str]:
+    value = document.get("empty_directories")
+    said = {str(path) for path in value} if isinstance(value, list) else set()
+    on_disk = set(found.empty_directories)
+    for path in sorted(said ^ on_disk):
+        happened = "was added or emptied" if path in on_disk else "is missing or no longer empty"
+        yield f"the empty directory {OUTPUT_NAME}/{printable(path)} {happened}"
 
 
 def _files(document: JsonObject) -> dict[str, JsonObject]:
     return {str(entry.get("path")): entry for entry in _objects(document.get("files"))}
+
+
+def _unlisted(document: JsonObject) -> JsonValue:
+    said = document.get("unlisted")
+    return said.get("count") if isinstance(said, dict) else 0
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

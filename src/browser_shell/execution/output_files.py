@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import mimetypes
 import os
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,9 @@ MAX_DEPTH = 40
 MAX_PATH_BYTES = 2048
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 MAX_TOTAL_BYTES = 2 * 1024 * 1024 * 1024
+MAX_LISTED_BYTES = 8 * 1024 * 1024
+"""Of all paths together as JSON has them, where a byte of a name becomes up to five: evidence has to stay readable."""
+UNLISTED_REASON = "the paths of all entries together are too long"
 _CHUNK_BYTES = 1024 * 1024
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TYPES = mimetypes.MimeTypes()
@@ -47,6 +50,10 @@ class Collected:
 
     files: list[OutputFile] = field(default_factory=list)
     refused: list[RefusedEntry] = field(default_factory=list)
+    empty_directories: list[str] = field(default_factory=list)
+    """Those that no path of a file or of something refused leads through; `.` is the directory itself."""
+    unlisted: int = 0
+    """Entries that are only counted (`UNLISTED_REASON`)."""
     cut: bool = False
     """Whether there was more than anybody looks at."""
 
@@ -99,25 +106,31 @@ class _Walk:
         self._collected = collected
         self._entries = 0
         self._bytes = 0
+        self._listed_bytes = 0
 
     def enter(self, directory: int, above: str, depth: int) -> None:
         try:
-            for name in self._names(directory):
+            names = self._names(directory)
+            if names is None:
+                self._list_empty(above.removesuffix("/") or ".")
+            for name in names or ():
                 self._entry(directory, name, above, depth)
         finally:
             os.close(directory)
 
-    def _names(self, directory: int) -> Iterator[bytes]:
-        """Sorted, so that two walks agree; never more than the cap, however many there are."""
+    def _names(self, directory: int) -> list[bytes] | None:
+        """Sorted, so that two walks agree; never more than the cap, however many there are. None when there is none."""
         names: list[bytes] = []
+        empty = True
         with os.scandir(directory) as entries:
             for entry in entries:
+                empty = False
                 if self._entries >= MAX_ENTRIES:
                     self._collected.cut = True
                     break
                 self._entries += 1
                 names.append(os.fsencode(entry.name))
-        yield from sorted(names)
+        return None if empty else sorted(names)
 
     def _entry(self, directory: int, name: bytes, above: str, depth: int) -> None:
         text = shown_name(name)
@@ -152,12 +165,27 @@ class _Walk:
             self._refuse(path, "it has a second name")
         elif facts.st_size > MAX_FILE_BYTES or self._bytes + facts.st_size > MAX_TOTAL_BYTES:
             self._refuse(path, "too large")
-        else:
+        elif self._has_room_for(path):
             self._bytes += facts.st_size
             self._collected.files.append(_hashed(handle, path, facts.st_size))
 
     def _refuse(self, path: str, reason: str) -> None:
-        self._collected.refused.append(RefusedEntry(path=path[:MAX_PATH_BYTES], reason=reason))
+        path = path[:MAX_PATH_BYTES]
+        if self._has_room_for(path):
+            self._collected.refused.append(RefusedEntry(path=path, reason=reason))
+
+    def _list_empty(self, path: str) -> None:
+        if self._has_room_for(path):
+            self._collected.empty_directories.append(path)
+
+    def _has_room_for(self, path: str) -> bool:
+        """Asked once for every entry that would be listed; what has no room is counted."""
+        needed = len(json.dumps(path))
+        if self._listed_bytes + needed > MAX_LISTED_BYTES:
+            self._collected.unlisted += 1
+            return False
+        self._listed_bytes += needed
+        return True
 
 
 def _hashed(handle: int, path: str, size: int) -> OutputFile:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import stat
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,6 +13,9 @@ from browser_shell.core.json_values import JsonValue
 from browser_shell.execution.evidence import EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME, RunFacts, write_whole
 
 FACTS_NAME = "run.json"
+MAX_KEPT_RUNS = 10_000
+"""However small they are: every look at them takes its time."""
+_LEAST_ENTRY_BYTES = 4096
 _MAX_FACTS_BYTES = 1024 * 1024
 _RUN_ID = re.compile(r"[0-9a-f]{8,64}")
 
@@ -59,12 +61,13 @@ class RunStore:
 
     def runs(self) -> list[StoredRun]:
         """Oldest first. Whatever is not named like a run is not ours."""
-        found = [
-            self._look_at(entry.name)
-            for entry in os.scandir(self.root)
-            if _RUN_ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
-        ]
+        found = [self._look_at(run_id) for run_id in self.run_ids()]
         return sorted(found, key=lambda run: (run.modified, run.run_id))
+
+    def run_ids(self) -> list[str]:
+        """In no order. Raises: OSError."""
+        with os.scandir(self.root) as entries:
+            return [entry.name for entry in entries if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False)]
 
     def remove(self, run_id: str) -> None:
         """Nothing of it is followed anywhere. Raises: OSError."""
@@ -83,11 +86,9 @@ class RunStore:
 
     def _look_at(self, run_id: str) -> StoredRun:
         directory = self.root / run_id
-        size = 0
-        for folder, _, files in os.walk(directory):
-            for name in files:
-                facts = (Path(folder) / name).lstat()
-                size += facts.st_blocks * 512 if stat.S_ISREG(facts.st_mode) else 0
+        size = _taken_bytes(directory)
+        for folder, directories, files in os.walk(directory):
+            size += sum(_taken_bytes(Path(folder) / name) for name in (*directories, *files))
         return StoredRun(
             run_id=run_id,
             directory=directory,
@@ -98,19 +99,28 @@ class RunStore:
 
 
 def runs_to_remove(
-    runs: list[StoredRun], *, now: float, max_age_seconds: float, max_total_bytes: int
+    runs: list[StoredRun],
+    *,
+    now: float,
+    max_age_seconds: float,
+    max_total_bytes: int,
+    max_runs: int = MAX_KEPT_RUNS,
 ) -> list[StoredRun]:
-    """The finished runs that are too old, and then the oldest until the rest is small enough. Pure."""
-    old = [run for run in runs if run.finished and now - run.modified > max_age_seconds]
-    kept = [run for run in runs if run not in old]
-    total = sum(run.size_bytes for run in kept)
+    """The finished runs that are too old, and then the oldest until the rest is small and few enough. Pure."""
+    removable: list[StoredRun] = []
+    kept: list[StoredRun] = []
+    for run in runs:
+        too_old = run.finished and now - run.modified > max_age_seconds
+        (removable if too_old else kept).append(run)
+    total, count = sum(run.size_bytes for run in kept), len(kept)
     for run in kept:
-        if total <= max_total_bytes:
+        if total <= max_total_bytes and count <= max_runs:
             break
         if run.finished:
-            old.append(run)
+            removable.append(run)
             total -= run.size_bytes
-    return old
+            count -= 1
+    return removable
 
 
 def is_run_id(text: str) -> bool:
@@ -120,6 +130,15 @@ def is_run_id(text: str) -> bool:
 def known_entries() -> frozenset[str]:
     """What a finished run's directory holds, and nothing else."""
     return frozenset({EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME})
+
+
+def _taken_bytes(path: Path) -> int:
+    """Directories, empty files and links take room too, also on file systems that count no blocks for them."""
+    try:
+        return max(path.lstat().st_blocks * 512, _LEAST_ENTRY_BYTES)
+    except FileNotFoundError:
+        # A run that goes on may rename a file under our eyes.
+        return 0
 
 
 def _facts(found: JsonValue) -> RunFacts:
