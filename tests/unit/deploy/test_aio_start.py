@@ -118,6 +118,13 @@ def _configuration(*, with_credentials: bool = True, with_ipv6: bool = False) ->
     return text
 
 
+def test_nothing_that_fails_writes_a_request_line_with_its_ticket_to_the_error_log() -> None:
+    outside, inside = _configuration().split("http {", 1)
+    assert re.findall(r"error_log \S+ (\w+);", outside) == ["crit"]
+    # nginx says at `crit` too which request it was, for instance when a disk is full.
+    assert re.findall(r"error_log \S+ (\w+);", inside) == ["emerg"]
+
+
 def test_every_way_to_a_server_asks_for_a_credential() -> None:
     blocks = re.findall(r"location (?!= /_)([^{]+)\{(.*?)\n        \}", _configuration(), re.DOTALL)
     proxied = {name.strip(): body for name, body in blocks if "proxy_pass" in body}

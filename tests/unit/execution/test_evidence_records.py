@@ -7,7 +7,7 @@ from pathlib import Path
 
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.evidence_commands import _read_log
+from browser_shell.evidence_log import read_log
 from browser_shell.testing.fakes import FakeClock
 from support.job_plans import RUN
 
@@ -26,6 +26,6 @@ async def test_evidence_that_was_recorded_cannot_be_replaced_by_a_later_record(t
     with JsonLinesAudit(path=path, clock=FakeClock()) as audit:
         await audit.record(first)
         await audit.record(replace(first, sha256="b" * 64))
-    facts = _read_log(path, None)
+    facts = read_log(path, None)
     assert facts.problems == []
     assert facts.evidence[RUN].word("sha256") == "a" * 64
