@@ -48,7 +48,7 @@ def answer(
         "artifacts_complete": report.output_complete,
         "artifacts": [asdict(file) for file in collected.files[:MAX_ARTIFACTS]],
         "artifacts_left_out": max(0, len(collected.files) - MAX_ARTIFACTS),
-        "refused_artifacts": len(collected.refused) + report.refused_count,
+        "refused_artifacts": len(collected.refused) + collected.unlisted + report.refused_count,
         "evidence_sha256": evidence.sha256,
     }
 
