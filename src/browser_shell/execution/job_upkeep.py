@@ -75,7 +75,9 @@ class JobUpkeep:
             if has_evidence and recorded:
                 continue
             log.warning("run_without_end", run_id=run.run_id)
-            facts = self.store.facts_of(run.run_id) or _unknown(run)
+            facts = self.store.facts_of(run.run_id)
+            if facts is None or facts.run_id != run.run_id:
+                facts = _unknown(run)
             if has_evidence:
                 await self.closer.finish(facts)
             else:

@@ -56,7 +56,7 @@ class RunStore:
             with (self.root / run_id / FACTS_NAME).open("rb") as file:
                 found = json.loads(file.read(_MAX_FACTS_BYTES))
             return _facts(found)
-        except (OSError, ValueError, TypeError, RecursionError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def runs(self) -> list[StoredRun]:

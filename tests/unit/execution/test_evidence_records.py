@@ -1,31 +1,37 @@
-"""Which of several records of a run's evidence counts."""
+"""Finishing a run records its evidence as it is, and must not make changed evidence good again."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.evidence_log import read_log
+from browser_shell.cli import run
+from browser_shell.core.ports import tell_nobody
 from browser_shell.testing.fakes import FakeClock
-from support.job_plans import RUN
+from support.job_plans import RUN, JobBench, a_job, a_job_call
 
 
-async def test_evidence_that_was_recorded_cannot_be_replaced_by_a_later_record(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    first = AuditRecord(
-        kind=RecordKind.MCP_FILE_WRITE,
-        call_id=RUN,
-        subject="ann",
-        tool="run_pytest",
-        run_id=RUN,
-        path="evidence.json",
-        sha256="a" * 64,
-    )
-    with JsonLinesAudit(path=path, clock=FakeClock()) as audit:
-        await audit.record(first)
-        await audit.record(replace(first, sha256="b" * 64))
-    facts = read_log(path, None)
-    assert facts.problems == []
-    assert facts.evidence[RUN].word("sha256") == "a" * 64
+@pytest.mark.parametrize("changed", [False, True])
+async def test_evidence_that_was_changed_is_not_good_because_it_was_recorded_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: bool
+) -> None:
+    log = tmp_path / "audit.jsonl"
+    document = JobBench(tmp_path).document
+    with JsonLinesAudit(path=log, clock=FakeClock(), policy_digest=document.digest()) as audit:
+        real: Any = audit
+        bench = JobBench(tmp_path, audit=real)
+        await bench.sandbox().run(a_job_call(), a_job(), tell_nobody)
+        evidence = bench.run_directory / "evidence.json"
+        if changed:
+            evidence.write_bytes(evidence.read_bytes().replace(b'"exit_code": 0', b'"exit_code": 1'))
+        (bench.run_directory / "run.json").write_text("{}")
+        await bench.upkeep().begin()
+    assert not (bench.run_directory / "run.json").exists()
+    assert log.read_text("utf-8").count('"path":"evidence.json"') == 2
+    code = run(["evidence", "verify", RUN, "--artifacts", str(bench.store.root), "--audit", str(log)])
+    said = capsys.readouterr().out
+    assert code == int(changed), said
+    assert ("not the one that the audit log recorded" in said) is changed

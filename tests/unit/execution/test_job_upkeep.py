@@ -58,12 +58,25 @@ async def test_a_run_without_an_end_gets_evidence_that_says_so(tmp_path: Path) -
     assert len(bench.audit.records) == 2
 
 
-async def test_a_directory_without_even_a_beginning_gets_evidence_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beginning", ['{"run_id": 5', "{}", "[]"])
+async def test_a_directory_without_even_a_beginning_gets_evidence_too(tmp_path: Path, beginning: str) -> None:
     bench = JobBench(tmp_path)
     bench.run_directory.mkdir()
-    (bench.run_directory / "run.json").write_text('{"run_id": 5')
+    (bench.run_directory / "run.json").write_text(beginning)
     await bench.upkeep().begin()
     assert json.loads((bench.run_directory / "evidence.json").read_bytes())["complete"] is False
+
+
+async def test_a_beginning_that_is_of_another_run_is_not_believed(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path)
+    begin(bench)
+    facts = json.loads((bench.run_directory / "run.json").read_bytes())
+    (bench.run_directory / "run.json").write_text(json.dumps({**facts, "run_id": "../elsewhere"}))
+    (tmp_path / "elsewhere").mkdir()
+    await bench.upkeep().begin()
+    found = json.loads((bench.run_directory / "evidence.json").read_bytes())
+    assert (found["run_id"], found["subject"]) == (RUN, "")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 async def test_runs_that_go_on_are_left_alone(tmp_path: Path) -> None:
