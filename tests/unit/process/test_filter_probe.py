@@ -50,5 +50,5 @@ def test_an_answer_that_is_not_the_filters_does_not_count(numbers: dict[str, int
 
 
 def test_on_an_unknown_machine_no_filter_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filter_probe.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     assert {"keyctl", "process_vm_readv", "io_uring_setup"} <= set(filter_probe.calls_let_through())
