@@ -141,9 +141,12 @@ def test_not_even_the_master_of_a_network_namespace_gets_at_the_firewall(box: Bo
         "for words in [(16, 3, 12), (16, 3, 6), (2, 3, 6), (10, 3, 255), (2, 2, 1), (2, 1, 132)]:\n"
         "    try: socket.socket(*words); print('open', words)\n"
         "    except OSError as error: print(error.errno)\n"
+        "for family, level, option in [(2, 0, 64), (10, 41, 64), (2, 0, 17), (2, 6, 31)]:\n"
+        "    try: socket.socket(family).setsockopt(level, option, b''); print('open', level, option)\n"
+        "    except OSError as error: print(error.errno)\n"
         "for words in [(16, 3, 0), (2, 1, 6), (2, 2, 17), (10, 1, 0), (10, 2, 0), (1, 5, 0)]:\n"
         "    socket.socket(*words).close()"
     )
     tried = box.inside("/opt/browser-shell/bin/python", "-W", "ignore", "-c", code)
     assert tried.returncode == 0, tried.stderr
-    assert tried.stdout.split() == ["0"] + ["1"] * 6
+    assert tried.stdout.split() == ["0"] + ["1"] * 10

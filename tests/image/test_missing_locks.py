@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +25,14 @@ def refused_start(engine: Engine, flags: Sequence[str]) -> str:
     for _ in range(3):
         began = time.monotonic()
         # Without a network: making one takes Podman a second or two that are not ours.
-        words = ("run", "--rm", "--name", f"bsb-refused-{os.getpid()}", "--network", "none", *flags, *engine.run_flags)
-        ended = engine.finish(*words, engine.image, seconds=30)
+        name = f"bsb-refused-{os.getpid()}"
+        words = ("run", "--rm", "--name", name, "--network", "none", *flags, *engine.run_flags)
+        try:
+            ended = engine.finish(*words, engine.image, seconds=30)
+        except subprocess.TimeoutExpired:
+            # It did start. Left running, it would hold the name against the next test.
+            engine.finish("rm", "--force", "--volumes", name)
+            raise
         seconds = time.monotonic() - began
         assert ended.returncode == BAD_SETTINGS, ended.stdout + ended.stderr
         assert "Traceback" not in ended.stderr

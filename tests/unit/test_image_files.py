@@ -106,6 +106,18 @@ def test_new_sockets_are_bound_to_family_type_and_protocol(rules: list[dict[str,
     assert conditions("socketpair") == {((0, socket.AF_UNIX, -1),)}
 
 
+@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+def test_options_of_sockets_end_below_the_firewall_and_ipsec(rules: list[dict[str, Any]]) -> None:
+    found = [rule["args"] for rule in rules if "setsockopt" in rule["names"]]
+    seen = {tuple((one["index"], one["op"].removeprefix("SCMP_CMP_"), one["value"]) for one in args) for args in found}
+    first_forbidden = {socket.IPPROTO_IP: 16, socket.IPPROTO_TCP: 31, socket.IPPROTO_IPV6: 34}
+    assert seen == {
+        ((1, "EQ", socket.SOL_SOCKET),),
+        *(((1, "EQ", level), (2, "LT", option)) for level, option in first_forbidden.items()),
+        *(((1, "EQ", socket.IPPROTO_IPV6), (2, "EQ", option)) for option in (66, 67)),
+    }
+
+
 def test_every_addition_is_explained() -> None:
     text = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
     for name in ("clone", "unshare", "chroot", "mount"):
