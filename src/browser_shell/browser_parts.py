@@ -226,6 +226,7 @@ def _jail(settings: Settings, layout: RuntimeLayout, account: Account | None) ->
         chromium_policies=policies,
         devtools_port=settings.devtools_port,
         hidden=(*HIDDEN, str(settings.state_directory)),
+        must_hide=settings.needs_lock("mounts"),
         account=account,
     )
 

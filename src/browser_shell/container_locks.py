@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.process.filter_probe import calls_let_through
 from browser_shell.settings import Settings
 
 TMPFS_FLAG = "--tmpfs /tmp:noexec,nosuid,nodev,size=512m,mode=1777"
@@ -35,13 +36,13 @@ class MissingLock:
 def require_locks(settings: Settings) -> None:
     """Lets a server of the shipped image start only behind all its locks; elsewhere it asks for nothing.
 
-    Whether namespaces can be made is not asked here: the jail finds out, and says so.
+    Whether namespaces and mounts can be made is not asked here: the jail finds out, and says so.
 
     Raises: ConfigurationInvalid with every flag to add.
     """
     if not settings.in_container:
         return
-    missing = [lock for lock in missing_locks() if lock.name not in settings.unsafe_missing_locks]
+    missing = [lock for lock in missing_locks() if settings.needs_lock(lock.name)]
     missing += _unwritable(settings)
     if missing:
         lines = [f"  {lock.what}; add: {lock.flag}" for lock in missing]
@@ -53,7 +54,9 @@ def require_locks(settings: Settings) -> None:
         )
 
 
-def missing_locks(root: Path = Path("/")) -> Iterator[MissingLock]:
+def missing_locks(
+    root: Path = Path("/"), let_through: Callable[[], Sequence[str]] = calls_let_through
+) -> Iterator[MissingLock]:
     """Every lock that the kernel does not confirm. `root` is where its answers are read."""
     status = _status(root)
     if "0" in status.get("Uid", "0").split():
@@ -66,8 +69,13 @@ def missing_locks(root: Path = Path("/")) -> Iterator[MissingLock]:
         )
     if status.get("Seccomp") != _FILTERED:
         yield MissingLock(name="seccomp", what="every system call is open to it", flag=SECCOMP_FLAG)
-    if not _root_is_read_only(root):
-        yield MissingLock(name="root", what="its own files can be changed", flag=f"--read-only {TMPFS_FLAG}")
+    elif calls := let_through():
+        what = f"its filter is not the shipped one and lets through {', '.join(calls)}"
+        yield MissingLock(name="seccomp", what=what, flag=SECCOMP_FLAG)
+    if not _is_mounted_with(root, "/", "ro"):
+        yield MissingLock(name="root", what="its own files can be changed", flag="--read-only")
+    if not _is_mounted_with(root, "/tmp", "noexec"):  # noqa: S108  X and Chromium want this very place
+        yield MissingLock(name="tmp", what="programs can be run from /tmp", flag=TMPFS_FLAG)
     if not _is_limited(root, _MEMORY_LIMITS):
         yield MissingLock(name="memory", what="it may use all memory of the machine", flag="--memory 2g")
     if not _is_limited(root, _PIDS_LIMITS):
@@ -77,7 +85,7 @@ def missing_locks(root: Path = Path("/")) -> Iterator[MissingLock]:
 def _unwritable(settings: Settings) -> Iterator[MissingLock]:
     """Not locks, but asked at the same time: a read-only container needs two places to write to."""
     if not os.access("/tmp", os.W_OK):  # noqa: S108  X and Chromium want this very place
-        yield MissingLock(name="tmp", what="it cannot write to /tmp", flag=TMPFS_FLAG)
+        yield MissingLock(name="writable-tmp", what="it cannot write to /tmp", flag=TMPFS_FLAG)
     if not os.access(settings.state_directory, os.W_OK):
         yield MissingLock(
             name="state",
@@ -94,14 +102,14 @@ def _status(root: Path) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
 
 
-def _root_is_read_only(root: Path) -> bool:
+def _is_mounted_with(root: Path, place: str, option: str) -> bool:
     try:
         lines = (root / "proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return False
     # Fields: id, parent, device, root, mount point, options. The last mount at a place is the one that shows.
-    options = [fields[5].split(",") for fields in map(str.split, lines) if fields[4] == "/"]
-    return bool(options) and "ro" in options[-1]
+    options = [fields[5].split(",") for fields in map(str.split, lines) if fields[4] == place]
+    return bool(options) and option in options[-1]
 
 
 def _is_limited(root: Path, files: tuple[str, ...]) -> bool:

@@ -195,6 +195,7 @@ async def _try_jail(bench: _Bench) -> str:
         home=bench.layout.chromium_home,
         chromium_policies=policies,
         devtools_port=bench.settings.devtools_port,
+        must_hide=bench.settings.needs_lock("mounts"),
         account=bench.account,
     )
     async with running_jail(jail_settings, ("/bin/true",), {}) as jail:

@@ -33,7 +33,9 @@ IGNORED_NAMES = (
     *("HOMEPAGE", "BROWSER_EXTRA_ARGS", "BROWSER_COMMANDLINE_ARGS", "BROWSER_NO_SANDBOX", "BROWSER_USER_AGENT"),
     *("PROXY_SERVER", "TINYPROXY_PORT", "DNS_OVER_HTTPS_TEMPLATES", "SANDBOX_API_KEY"),
 )
-CONTAINER_LOCKS = ("user", "capabilities", "privileges", "seccomp", "root", "memory", "pids")
+CONTAINER_LOCKS = ("user", "capabilities", "privileges", "seccomp", "root", "tmp", "memory", "pids", "mounts")
+IMAGE_MARKER = Path("/opt/browser-shell/shipped-image")
+"""Of root, and beside the programs, so that nothing can be mounted over the folder without hiding these too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,10 @@ class Settings:
     unsafe_attach_port: int | None = None
     unsafe_no_jail: bool = False
 
+    def needs_lock(self, name: str) -> bool:
+        """Whether this server may not run without that lock of CONTAINER_LOCKS."""
+        return self.in_container and name not in self.unsafe_missing_locks
+
 
 def read_settings(
     environ: Mapping[str, str] | None = None, *, policy_path: Path | None = None, port: int | None = None
@@ -129,7 +135,8 @@ def read_settings(
         jobs=_read_jobs(env),
         limits_redis=_redis_address(env, "BROWSER_SHELL_LIMITS_REDIS"),
         ignored=tuple(name for name in IGNORED_NAMES if env.get(name)),
-        in_container=bool(env.get("BROWSER_SHELL_CONTAINER")),
+        # The variable can add the locks elsewhere; it cannot take them from the image.
+        in_container=bool(env.get("BROWSER_SHELL_CONTAINER")) or os.path.lexists(IMAGE_MARKER),
         unsafe_missing_locks=_locks(env, "BROWSER_SHELL_UNSAFE_MISSING_LOCKS"),
     )
 

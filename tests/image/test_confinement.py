@@ -93,7 +93,7 @@ def test_nothing_but_tmp_and_the_state_can_be_written(box: Box) -> None:
     assert tried.stdout.strip() == "['/var/lib/browser-shell', '/tmp']"
 
 
-@pytest.mark.promise("container: no program can be brought in and run")
+@pytest.mark.promise("container: no program can be run from where temporary files lie")
 def test_what_was_written_cannot_be_executed(box: Box) -> None:
     tried = box.inside(
         *("/opt/browser-shell/bin/python", "-c"),
@@ -118,6 +118,11 @@ def test_the_siblings_of_the_server_cannot_look_into_it(box: Box) -> None:
         "libc.unshare(0x10000000 | 0x04000000)",  # a user and a UTS namespace, of which nothing here needs the second
         "libc.socket(40, 1, 0)",  # vsock: out of the virtual machine
         "libc.syscall(250, 0, 0, 0)",  # keyctl
+        "libc.socket(16, 3, 12)",  # netlink to the firewall
+        "libc.socket(16, 3, 6)",  # netlink to IPsec
+        "libc.socket(2, 2, 136)",  # UDP-Lite
+        "libc.socket(10, 1, 262)",  # multipath TCP
+        "libc.socketpair(30, 1, 0, (ctypes.c_int * 2)())",  # TIPC
     ],
 )
 def test_the_filter_refuses_what_nothing_needs(box: Box, call: str) -> None:
@@ -125,3 +130,23 @@ def test_the_filter_refuses_what_nothing_needs(box: Box, call: str) -> None:
         call = call.replace("syscall(101", "syscall(117").replace("syscall(250", "syscall(219")
     code = f"import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint({call}, ctypes.get_errno())"
     assert box.inside("/opt/browser-shell/bin/python", "-c", code).stdout.split() == ["-1", "1"]
+
+
+@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+def test_not_even_the_master_of_a_network_namespace_gets_at_the_firewall(box: Box) -> None:
+    """Whoever makes a user and network namespace has every capability there; then only the filter is left."""
+    code = (
+        "import ctypes, socket\n"
+        "print(ctypes.CDLL(None).unshare(0x50020000))\n"
+        "for words in [(16, 3, 12), (16, 3, 6), (2, 3, 6), (10, 3, 255), (2, 2, 1), (2, 1, 132)]:\n"
+        "    try: socket.socket(*words); print('open', words)\n"
+        "    except OSError as error: print(error.errno)\n"
+        "for family, level, option in [(2, 0, 64), (10, 41, 64), (2, 0, 17), (2, 6, 31)]:\n"
+        "    try: socket.socket(family).setsockopt(level, option, b''); print('open', level, option)\n"
+        "    except OSError as error: print(error.errno)\n"
+        "for words in [(16, 3, 0), (2, 1, 6), (2, 2, 17), (10, 1, 0), (10, 2, 0), (1, 5, 0)]:\n"
+        "    socket.socket(*words).close()"
+    )
+    tried = box.inside("/opt/browser-shell/bin/python", "-W", "ignore", "-c", code)
+    assert tried.returncode == 0, tried.stderr
+    assert tried.stdout.split() == ["0"] + ["1"] * 10

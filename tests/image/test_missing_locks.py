@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +25,14 @@ def refused_start(engine: Engine, flags: Sequence[str]) -> str:
     for _ in range(3):
         began = time.monotonic()
         # Without a network: making one takes Podman a second or two that are not ours.
-        words = ("run", "--rm", "--name", f"bsb-refused-{os.getpid()}", "--network", "none", *flags, *engine.run_flags)
-        ended = engine.finish(*words, engine.image, seconds=30)
+        name = f"bsb-refused-{os.getpid()}"
+        words = ("run", "--rm", "--name", name, "--network", "none", *flags, *engine.run_flags)
+        try:
+            ended = engine.finish(*words, engine.image, seconds=30)
+        except subprocess.TimeoutExpired:
+            # It did start. Left running, it would hold the name against the next test.
+            engine.finish("rm", "--force", "--volumes", name)
+            raise
         seconds = time.monotonic() - began
         assert ended.returncode == BAD_SETTINGS, ended.stdout + ended.stderr
         assert "Traceback" not in ended.stderr
@@ -40,7 +47,8 @@ def refused_start(engine: Engine, flags: Sequence[str]) -> str:
     [
         ("capabilities", "add: --cap-drop ALL"),
         ("privileges", "add: --security-opt no-new-privileges"),
-        ("root", f"add: --read-only --tmpfs {TMPFS}"),
+        ("root", "add: --read-only\n"),
+        ("tmp", f"add: --tmpfs {TMPFS}"),
     ],
 )
 def test_a_missing_lock_is_named(engine: Engine, lock: str, flag: str) -> None:
@@ -93,7 +101,37 @@ def test_root_is_refused(engine: Engine) -> None:
 def test_a_read_only_container_without_a_place_for_temporary_files_is_told_so(engine: Engine) -> None:
     # Podman puts temporary file systems into read-only containers by itself, Docker does not.
     alone = ["--read-only"] if engine.name == "docker" else ["--read-only", "--read-only-tmpfs=false"]
-    assert f"add: --tmpfs {TMPFS}" in refused_start(engine, [*lock_flags(without=["root"]), *alone])
+    said = refused_start(engine, [*lock_flags(without=["root", "tmp"]), *alone])
+    assert f"it cannot write to /tmp; add: --tmpfs {TMPFS}" in said
+
+
+def test_a_place_for_temporary_files_from_which_programs_run_is_refused(engine: Engine) -> None:
+    flags = [*lock_flags(without=["tmp"]), "--tmpfs", TMPFS.replace("noexec", "exec")]
+    assert f"programs can be run from /tmp; add: --tmpfs {TMPFS}" in refused_start(engine, flags)
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+def test_a_filter_that_lets_more_through_than_ours_is_refused(engine: Engine, tmp_path: Path) -> None:
+    profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
+    profile["syscalls"].append({"names": ["socket", "keyctl"], "action": "SCMP_ACT_ALLOW"})
+    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "lets through keyctl, socket(AF_VSOCK), socket(NETLINK_NETFILTER), socket(IPPROTO_MPTCP); add:" in said
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+def test_where_mounting_is_forbidden_the_lock_is_named(engine: Engine, tmp_path: Path) -> None:
+    """As AppArmor would; here the filter does."""
+    profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
+    profile["syscalls"] = [rule for rule in profile["syscalls"] if rule["names"] != ["mount"]]
+    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts" in said
+    assert "--security-opt apparmor=unconfined" in said
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+def test_no_variable_switches_the_locks_off(engine: Engine) -> None:
+    flags = [*lock_flags(without=["capabilities"]), "--env", "BROWSER_SHELL_CONTAINER="]
+    assert "add: --cap-drop ALL" in refused_start(engine, flags)
 
 
 def test_a_state_that_cannot_be_written_is_named(engine: Engine, tmp_path: Path) -> None:
@@ -109,7 +147,8 @@ def test_a_wrong_key_stops_the_start(engine: Engine) -> None:
 def test_every_lock_of_the_tests_is_one_that_the_server_knows() -> None:
     from browser_shell.settings import CONTAINER_LOCKS
 
-    assert copy.copy(set(LOCKS)) | {"user"} == set(CONTAINER_LOCKS)
+    # The user is the image's own; mounting is allowed unless a host forbids it.
+    assert copy.copy(set(LOCKS)) | {"user", "mounts"} == set(CONTAINER_LOCKS)
 
 
 def _profile(directory: Path, profile: object) -> list[str]:

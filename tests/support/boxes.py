@@ -29,7 +29,8 @@ LOCKS: Mapping[str, tuple[str, ...]] = {
     "capabilities": ("--cap-drop", "ALL"),
     "privileges": ("--security-opt", "no-new-privileges"),
     "seccomp": ("--security-opt", f"seccomp={SECCOMP}"),
-    "root": ("--read-only", "--tmpfs", TMPFS),
+    "root": ("--read-only",),
+    "tmp": ("--tmpfs", TMPFS),
     "memory": ("--memory", "2g"),
     "pids": ("--pids-limit", "512"),
 }

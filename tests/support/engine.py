@@ -25,7 +25,7 @@ class Engine:
 
     @property
     def image(self) -> str:
-        return _IMAGES[self.name]
+        return os.environ.get("BROWSER_SHELL_TEST_IMAGE") or _IMAGES[self.name]
 
     @property
     def run_flags(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from browser_shell.container_locks import missing_locks
+from browser_shell import settings as settings_module
+from browser_shell.container_locks import missing_locks, require_locks
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.settings import CONTAINER_LOCKS, read_settings
 
@@ -18,7 +19,7 @@ STATUS = {
     "NoNewPrivs": "1",
     "Seccomp": "2",
 }
-MOUNTS = "100 90 0:50 / / ro,relatime - overlay overlay rw\n101 100 0:51 / /tmp rw,nosuid - tmpfs tmpfs rw\n"
+MOUNTS = "100 90 0:50 / / ro,relatime - overlay overlay rw\n101 100 0:51 / /tmp rw,nosuid,noexec - tmpfs tmpfs rw\n"
 
 
 def a_machine(
@@ -44,8 +45,8 @@ def a_machine(
     return root
 
 
-def names(root: Path) -> list[str]:
-    return [lock.name for lock in missing_locks(root)]
+def names(root: Path, *, let_through: tuple[str, ...] = ()) -> list[str]:
+    return [lock.name for lock in missing_locks(root, lambda: let_through)]
 
 
 @pytest.mark.parametrize("first_version", [False, True])
@@ -73,6 +74,22 @@ def test_a_writable_root_is_seen(tmp_path: Path) -> None:
     assert names(a_machine(tmp_path, mounts=MOUNTS.replace(" / ro", " / rw"))) == ["root"]
 
 
+@pytest.mark.parametrize("mounts", [MOUNTS.replace(",noexec", ""), MOUNTS.splitlines()[0]])
+def test_a_place_from_which_programs_can_be_run_is_seen(tmp_path: Path, mounts: str) -> None:
+    assert names(a_machine(tmp_path, mounts=mounts)) == ["tmp"]
+
+
+def test_the_last_mount_at_a_place_is_the_one_that_counts(tmp_path: Path) -> None:
+    over = "102 101 0:52 / /tmp rw,nosuid - tmpfs tmpfs rw\n"
+    assert names(a_machine(tmp_path, mounts=MOUNTS + over)) == ["tmp"]
+
+
+def test_a_filter_that_is_not_ours_is_seen_and_what_it_lets_through_is_named(tmp_path: Path) -> None:
+    (lock,) = missing_locks(a_machine(tmp_path), lambda: ("keyctl", "socket(AF_VSOCK)"))
+    assert lock.name == "seccomp"
+    assert "keyctl, socket(AF_VSOCK)" in lock.what
+
+
 @pytest.mark.parametrize(("limit", "lock"), [({"memory": "max"}, "memory"), ({"pids": "max"}, "pids")])
 def test_a_missing_limit_is_seen(tmp_path: Path, limit: dict[str, str], lock: str) -> None:
     assert names(a_machine(tmp_path, **limit)) == [lock]  # type: ignore[arg-type]  # only these two keys
@@ -83,9 +100,32 @@ def test_the_first_versions_way_of_saying_unlimited_is_known(tmp_path: Path) -> 
 
 
 def test_what_cannot_be_read_is_missing(tmp_path: Path) -> None:
-    assert names(tmp_path) == list(CONTAINER_LOCKS)
+    # Whether it may mount, the jail finds out.
+    assert names(tmp_path) == [name for name in CONTAINER_LOCKS if name != "mounts"]
 
 
 def test_a_lock_that_nobody_knows_cannot_be_left_out() -> None:
     with pytest.raises(ConfigurationInvalid, match="BROWSER_SHELL_UNSAFE_MISSING_LOCKS"):
         read_settings({"BROWSER_SHELL_UNSAFE_MISSING_LOCKS": "memory,everything"})
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.parametrize("env", [{}, {"BROWSER_SHELL_CONTAINER": ""}, {"BROWSER_SHELL_CONTAINER": "0"}])
+def test_no_variable_makes_the_image_forget_that_it_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str]
+) -> None:
+    marker = tmp_path / "shipped-image"
+    marker.touch()
+    monkeypatch.setattr(settings_module, "IMAGE_MARKER", marker)
+    settings = read_settings({**env, "BROWSER_SHELL_UNSAFE_MISSING_LOCKS": "memory"})
+    assert settings.in_container
+    assert settings.needs_lock("mounts")
+    assert not settings.needs_lock("memory")
+    with pytest.raises(ConfigurationInvalid, match="add: --read-only"):
+        require_locks(settings)
+
+
+def test_elsewhere_no_lock_is_asked_for_unless_the_variable_asks() -> None:
+    assert not read_settings({}).in_container
+    assert not read_settings({}).needs_lock("mounts")
+    assert read_settings({"BROWSER_SHELL_CONTAINER": "1"}).needs_lock("mounts")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from browser_shell.browser import jail_helper
-from browser_shell.settings import DRIVER_VERSION, NOVNC_VERSION
+from browser_shell.settings import DRIVER_VERSION, IMAGE_MARKER, NOVNC_VERSION
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "deploy" / "image"
@@ -39,6 +40,10 @@ def test_the_image_has_the_parts_that_an_installation_has() -> None:
     dockerfile = (IMAGE / "Dockerfile").read_text(encoding="utf-8")
     assert f"/agent-browser-{DRIVER_VERSION} " in dockerfile
     assert f"/novnc-{NOVNC_VERSION} " in dockerfile
+
+
+def test_the_image_is_marked_as_one() -> None:
+    assert f" /dev/null /code{IMAGE_MARKER}\n" in (IMAGE / "Dockerfile").read_text(encoding="utf-8")
 
 
 def test_no_file_of_the_image_names_a_registry() -> None:
@@ -77,6 +82,39 @@ def test_what_docker_does_not_allow_is_bound_to_the_jails_own_arguments(rules: l
         ("unshare", equal(0, jail_helper.CLONE_NEWUSER)),
         ("chroot", "null"),
         *(("mount", equal(3, flags)) for flags in mounts),
+    }
+
+
+@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+def test_new_sockets_are_bound_to_family_type_and_protocol(rules: list[dict[str, Any]]) -> None:
+    def conditions(name: str) -> set[tuple[tuple[int, int, int], ...]]:
+        """Of each rule: which argument, by which mask, must be what."""
+        found = set()
+        for rule in rules:
+            if name in rule["names"]:
+                masked = [(one["index"], one["value"], one.get("valueTwo", -1)) for one in rule["args"]]
+                found.add(tuple(masked))
+        return found
+
+    internet = {
+        ((0, family, -1), (1, 0xF, kind), (2, protocol, -1))
+        for family in (socket.AF_INET, socket.AF_INET6)
+        for kind, protocols in ((socket.SOCK_STREAM, (0, 6)), (socket.SOCK_DGRAM, (0, 17)))
+        for protocol in protocols
+    }
+    assert conditions("socket") == {((0, socket.AF_UNIX, -1),), ((0, socket.AF_NETLINK, -1), (2, 0, -1)), *internet}
+    assert conditions("socketpair") == {((0, socket.AF_UNIX, -1),)}
+
+
+@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+def test_options_of_sockets_end_below_the_firewall_and_ipsec(rules: list[dict[str, Any]]) -> None:
+    found = [rule["args"] for rule in rules if "setsockopt" in rule["names"]]
+    seen = {tuple((one["index"], one["op"].removeprefix("SCMP_CMP_"), one["value"]) for one in args) for args in found}
+    first_forbidden = {socket.IPPROTO_IP: 16, socket.IPPROTO_TCP: 31, socket.IPPROTO_IPV6: 34}
+    assert seen == {
+        ((1, "EQ", socket.SOL_SOCKET),),
+        *(((1, "EQ", level), (2, "LT", option)) for level, option in first_forbidden.items()),
+        *(((1, "EQ", socket.IPPROTO_IPV6), (2, "EQ", option)) for option in (66, 67)),
     }
 
 

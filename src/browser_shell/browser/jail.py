@@ -37,6 +37,12 @@ _REMEDY = (
     "sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu). "
     "--unsafe-no-jail runs without this protection"
 )
+_CANNOT_MOUNT = (
+    "this container may not mount, so Chromium would see the audit log and the key that signs it: the lock 'mounts' "
+    "is missing. Where the host has AppArmor, add: --security-opt apparmor=unconfined, or name a profile that allows "
+    "mount in user namespaces. Else add: --security-opt seccomp=seccomp.json (the shipped profile). "
+    "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts does without; see docs/image.md"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,8 @@ class JailSettings:
     """Takes the place of /etc/chromium inside: the managed policy of this server, for its own browser only."""
     devtools_port: int
     hidden: tuple[str, ...] = HIDDEN
+    must_hide: bool = False
+    """Whether there is no jail where folders cannot be hidden. Set where Chromium shares the server's account."""
     account: Account | None
 
 
@@ -101,6 +109,7 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
         "proxy_port": PROXY_PORT,
         "devtools_port": settings.devtools_port,
         "hidden": list(settings.hidden),
+        "must_hide": settings.must_hide,
         "overlays": {"/etc/chromium": str(settings.chromium_policies)},
     }
     with ours:
@@ -134,10 +143,12 @@ async def _proxy_listener(control: socket.socket) -> socket.socket:
             message, handles = await _receive(control)
     except (OSError, TimeoutError) as cause:
         raise JailUnavailable(_REMEDY.format(reason="its helper did not start; see chromium.log")) from cause
+    if not handles and message.get("arranged") is False:
+        raise JailUnavailable(_CANNOT_MOUNT)
     if not handles:
         raise JailUnavailable(_REMEDY.format(reason=message.get("error")))
     if message.get("arranged") is not True:
-        # The network is shut all the same; only the second lock, Chromium's managed policy, is missing.
+        # Only where it need not hide anything. The network is shut all the same.
         log.warning("jail_cannot_mount", missing="the managed policy and the hidden folders")
     listener = socket.socket(fileno=handles[0])
     listener.setblocking(False)

@@ -138,6 +138,9 @@ def main() -> int:
         listener.bind(("0.0.0.0", config["proxy_port"]))  # noqa: S104  the namespace has no other interface
         listener.listen(1024)
         arranged = arrange_files(config["hidden"], config["overlays"])
+        if config["must_hide"] and not arranged:
+            send(control, {"error": "mounting is forbidden", "arranged": False}, [])
+            return 1
         # Chromium's own sandbox needs this call; where it is filtered, better said here than by a browser that dies.
         check(libc.chroot(b"/"), "chroot")
         drop_capabilities()

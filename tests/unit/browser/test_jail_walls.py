@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -18,10 +19,27 @@ from anyio.abc import SocketStream
 from browser_shell.browser import jail as jail_module
 from browser_shell.browser.jail import PROXY_PORT, Jail
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
+from support.call_filters import said_behind_filter
 from support.egress import read_all, read_until, until
 from support.jails import a_jail, facts, in_same_network, is_alive, jail_settings, said_inside
 
 WAIT = "import time; time.sleep(60)"
+MOUNT = {"x86_64": 165, "aarch64": 40}
+# What became of a jail whose program writes a file; it is run where mounting is forbidden.
+TRY_JAIL = """
+import anyio, json
+from pathlib import Path
+from browser_shell.core.errors import JailUnavailable
+from support.jails import a_jail, jail_settings
+async def outcome():
+    try:
+        async with a_jail(jail_settings(Path({folder!r}), must_hide={must_hide}), "open({ran!r}, 'w')") as jail:
+            await jail.process.wait()
+        return "a jail"
+    except JailUnavailable as fault:
+        return fault.public_message
+print(json.dumps(anyio.run(outcome)))
+"""
 
 
 @pytest.fixture
@@ -116,6 +134,25 @@ print(json.dumps({"home": look("/home"), "root": look("/root"), "srv": look("/sr
     seen = await said_inside(jail_settings(folder), script)
     assert seen == {"home": [], "root": [], "srv": [], "policy": ["here.json"], "wrote": [False, False, False]}
     assert not Path("/etc/chromium/here.json").exists()
+
+
+def outcome_without_mounting(folder: Path, *, must_hide: bool) -> tuple[str, bool]:
+    """What became of it, and whether the program ran."""
+    ran = folder / "home" / "ran"
+    script = TRY_JAIL.format(folder=str(folder), ran=str(ran), must_hide=must_hide)
+    return str(said_behind_filter([MOUNT[platform.machine()]], script, error=errno.EPERM)), ran.exists()
+
+
+@pytest.mark.promise("container: the browser sees neither the audit log nor the key nor the policy")
+def test_where_folders_must_be_hidden_and_cannot_there_is_no_jail(folder: Path) -> None:
+    said, ran = outcome_without_mounting(folder, must_hide=True)
+    assert "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts" in said
+    assert "--security-opt apparmor=unconfined" in said
+    assert not ran
+
+
+def test_elsewhere_a_jail_that_cannot_hide_folders_is_one(folder: Path) -> None:
+    assert outcome_without_mounting(folder, must_hide=False) == ("a jail", True)
 
 
 async def test_every_loopback_address_inside_leads_to_the_proxys_listener(folder: Path) -> None:
