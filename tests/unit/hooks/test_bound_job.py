@@ -29,6 +29,7 @@ def an_answer(failures: int, artifacts: int, output: str) -> dict[str, Any]:
         "failures_left_out": 1,
         "output": output,
         "output_cut": False,
+        "artifacts_complete": True,
         "artifacts": [{"path": "p" * 200, "size": 1, "sha256": "0" * 64, "mime": "text/plain"}] * artifacts,
         "artifacts_left_out": 0,
         "refused_artifacts": 0,
