@@ -138,6 +138,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise ConfigurationInvalid("--workspace: only with --profile write")
     if workspace is not None:
         settings = replace(settings, jobs=replace(settings.jobs, workspace=workspace.resolve()))
+    if settings.in_container and (arguments.unsafe_no_jail or arguments.unsafe_attach is not None):
+        raise ConfigurationInvalid("--unsafe-no-jail and --unsafe-attach: the image runs its own browser in its jail")
     require_locks(settings)
     if settings.ignored:
         structlog.get_logger().info("settings_ignored", names=",".join(settings.ignored))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from browser_shell import settings as settings_module
+from browser_shell.cli import run
 from browser_shell.container_locks import missing_locks, require_locks
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.settings import CONTAINER_LOCKS, read_settings
@@ -129,3 +130,16 @@ def test_elsewhere_no_lock_is_asked_for_unless_the_variable_asks() -> None:
     assert not read_settings({}).in_container
     assert not read_settings({}).needs_lock("mounts")
     assert read_settings({"BROWSER_SHELL_CONTAINER": "1"}).needs_lock("mounts")
+
+
+@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.parametrize("option", [("--unsafe-no-jail",), ("--unsafe-attach", "9222")])
+def test_the_image_has_no_switch_for_its_jail(
+    option: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Every lock is waived, so that nothing else refuses.
+    monkeypatch.setenv("BROWSER_SHELL_CONTAINER", "1")
+    monkeypatch.setenv("BROWSER_SHELL_UNSAFE_MISSING_LOCKS", ",".join(CONTAINER_LOCKS))
+    monkeypatch.setattr("browser_shell.cli._log_to_stderr", lambda: None)
+    assert run(["stdio", *option]) != 0
+    assert "the image runs its own browser in its jail" in capsys.readouterr().err
