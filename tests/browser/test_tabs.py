@@ -138,6 +138,28 @@ def test_a_tab_that_closes_itself_gives_way_to_the_one_before(browser: Session, 
     assert after.seconds < 3
 
 
+def test_a_command_does_not_outlast_its_tab(browser: Session, site: Site) -> None:
+    """The driver may not notice that its page has gone, and would wait for the page's answer until the deadline."""
+    child = site.watch("", title="child")
+    page = site.watch(
+        f"""<button id=open onclick="window.w = window.open('{child.url}')">open</button>
+        <button id=later onclick="setTimeout(() => w.close(), 3000); tell('soon')">later</button>""",
+        title="opener",
+    )
+    browser.ok("open", page.url)
+    browser.ok("click", "#open")
+    wait_for_tabs(browser, 2)
+    browser.ok("click", "#later")
+    page.saw("soon")
+    browser.ok("tab", "switch", "t2")
+    outcome = browser.run("wait", 25_000)
+    assert outcome.meta["name"] == "SESSION_GONE"
+    assert outcome.seconds < 15
+    after = browser.run("get", "title")
+    assert after.data == {"title": "opener"}
+    assert after.seconds < 3
+
+
 def test_the_session_lives_on_when_its_last_tab_closes_itself(browser: Session, site: Site) -> None:
     child = site.watch("<button id=x onclick='window.close()'>x</button>", title="child")
     browser.ok("open", opener_of(site, child.url, "new tab with opener").url)

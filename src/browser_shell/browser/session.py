@@ -179,6 +179,10 @@ class Session:
                 return dialog
             await opened.wait()
 
+    async def tab_closing(self) -> None:
+        """Waits until the tab that commands act on is gone."""
+        await self._context().closed(self.active)
+
     async def answer_dialog(self, *, accept: bool, text: str | None) -> None:
         """Answers over DevTools, not through the driver, whose daemon may be waiting for this very answer.
 

@@ -27,7 +27,7 @@ from browser_shell.core.turns import require_agents_turn
 from browser_shell.execution.artifacts import take_file
 from browser_shell.execution.denied import explain_denials
 from browser_shell.execution.driver import AgentBrowserDriver
-from browser_shell.execution.driver_reply import DriverReply
+from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
 from browser_shell.execution.driver_words import driver_words
 from browser_shell.execution.page_commands import run_dialog, run_tab
 from browser_shell.execution.verdicts import failed, succeeded
@@ -39,6 +39,8 @@ _MARGIN_SECONDS = 0.3
 """A wait ends this long before the deadline, so that a condition that never comes costs no page."""
 _DIALOG_GRACE_SECONDS = 0.5
 """What a command still gets to finish after it opened a dialog."""
+_GONE_GRACE_SECONDS = 0.5
+"""What a command still gets to finish after its tab has closed."""
 _DIALOG_POLL_SECONDS = 0.02
 _HIDDEN_POLL_SECONDS = 0.15
 _HISTORY = frozenset({"back", "forward", "reload"})
@@ -166,7 +168,8 @@ class BrowserSandbox:
     async def _ask(
         self, session: BrowserSession, plan: BrowserCommand, deadline: float, *, file: str = "", wait_ms: int = 0
     ) -> DriverReply:
-        """Runs the driver, but does not wait for it while a dialog that only another call can answer blocks the page.
+        """Runs the driver, but does not wait for it while a dialog that only another call can answer blocks the page,
+        nor after the page has gone: the driver would wait for an answer that the browser no longer owes.
 
         Raises: DialogOpen.
         """
@@ -174,7 +177,15 @@ class BrowserSandbox:
         faults: list[BrowserShellError] = []
         opened: list[Dialog] = []
 
-        async def watch() -> None:
+        async def watch_tab() -> None:
+            await session.tab_closing()
+            await anyio.sleep(_GONE_GRACE_SECONDS)
+            replies.append(TAB_GONE)
+            # It may be asking another page of the session something, so it is not ended before the next command.
+            self.driver.replace_later(session.name)
+            tasks.cancel_scope.cancel()
+
+        async def watch_dialogs() -> None:
             stays = False
             while not stays:
                 opened.append(await session.dialog_opening())
@@ -184,7 +195,8 @@ class BrowserSandbox:
             tasks.cancel_scope.cancel()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch)
+            tasks.start_soon(watch_tab)
+            tasks.start_soon(watch_dialogs)
             try:
                 replies.append(
                     await self.driver.run(

@@ -21,6 +21,10 @@ class DriverReply:
     warning: str = ""
 
 
+TAB_GONE = DriverReply(success=False, error="the tab is gone", code="tab_gone")
+"""In place of a driver that does not notice."""
+
+
 def read_reply(finished: Finished) -> DriverReply:
     """Never raises: what cannot be understood is a failure that says so."""
     if finished.truncated:

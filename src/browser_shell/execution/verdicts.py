@@ -28,7 +28,10 @@ def _meaning(plan: BrowserCommand, reply: DriverReply) -> tuple[ErrorCode, str]:
     if reply.code == "unreadable":
         return ErrorCode.DRIVER_UNAVAILABLE, "the driver gave no readable answer"
     if reply.code == "tab_gone":
-        return ErrorCode.SESSION_GONE, "the tab closed while the command ran"
+        return (
+            ErrorCode.SESSION_GONE,
+            "the tab closed while the command ran, perhaps because of it; the session goes on",
+        )
     if any(sign in reply.error for sign in _NO_BROWSER):
         return ErrorCode.BROWSER_UNAVAILABLE, "the browser went away while the command ran"
     if plan.name == "wait" and "timed out" in reply.error:
