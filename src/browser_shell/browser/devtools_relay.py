@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import anyio
 import structlog
 from anyio import to_thread
 
+from browser_shell.browser.devtools_answers import MissingAnswers
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 
 log = structlog.get_logger()
@@ -79,7 +80,7 @@ async def relay(
         except BrowserUnavailable:
             return
         with inner:
-            await _join(client, inner, threads)
+            await _join(driver=client, browser=inner, threads=threads)
 
     async with anyio.create_task_group() as connections:
         while True:
@@ -107,38 +108,54 @@ def _owner_of(peer_port: int, our_port: int) -> int | None:
     return None
 
 
-async def _join(one: socket.socket, other: socket.socket, threads: anyio.CapacityLimiter) -> None:
+async def _join(*, driver: socket.socket, browser: socket.socket, threads: anyio.CapacityLimiter) -> None:
     """Copies both ways until either side has gone: DevTools connections end as a whole.
 
     By threads that wait inside the kernel: a command of the driver is a dozen questions and answers in a row, and each
     turn of the event loop would be added to every one of them.
     """
-    for end in (one, other):
+    for end in (driver, browser):
         end.setblocking(True)
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    async def copy(source: socket.socket, sink: socket.socket) -> None:
-        await to_thread.run_sync(_copy, source, sink, limiter=threads)
+    answers = MissingAnswers()
+
+    def ask() -> None:
+        for data in _received(driver):
+            answers.note_questions(data)
+            browser.sendall(data)
+
+    def answer() -> None:
+        for data in _received(browser):
+            for part in answers.complete(data):
+                driver.sendall(part)
+
+    def copy(what: Callable[[], None]) -> None:
+        try:
+            what()
+        except OSError:
+            pass  # Broken is ended.
+        finally:
+            _shut(driver, browser)
+
+    async def run(what: Callable[[], None]) -> None:
+        await to_thread.run_sync(copy, what, limiter=threads)
         tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(copy, one, other)
-        tasks.start_soon(copy, other, one)
+        tasks.start_soon(run, ask)
+        tasks.start_soon(run, answer)
         try:
             await anyio.sleep_forever()
         finally:
-            _shut(one, other)  # Wakes both threads, also when this task is cancelled.
+            _shut(driver, browser)  # Wakes both threads, also when this task is cancelled.
 
 
-def _copy(source: socket.socket, sink: socket.socket) -> None:
+def _received(source: socket.socket) -> Iterator[memoryview]:
+    """Each piece is overwritten by the next one."""
     buffer = memoryview(bytearray(_CHUNK_BYTES))
-    try:
-        while count := source.recv_into(buffer):
-            sink.sendall(buffer[:count])
-    except OSError:
-        pass  # Broken is ended.
-    finally:
-        _shut(source, sink)
+    while count := source.recv_into(buffer):
+        yield buffer[:count]
 
 
 def _shut(*ends: socket.socket) -> None:

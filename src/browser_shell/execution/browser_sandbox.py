@@ -30,7 +30,7 @@ from browser_shell.execution.driver import AgentBrowserDriver
 from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
 from browser_shell.execution.driver_words import driver_words
 from browser_shell.execution.page_commands import run_dialog, run_tab
-from browser_shell.execution.verdicts import failed, succeeded
+from browser_shell.execution.verdicts import failed, lost_its_page, succeeded, tab_closed
 
 log = structlog.get_logger()
 
@@ -229,6 +229,10 @@ class BrowserSandbox:
             # The daemon still waits for the page and would make the next call wait too.
             await session.abandon_page()
             raise ExecutionTimedOut("the page did not answer and was closed; cookies are kept")
+        if lost_its_page(reply):
+            with anyio.move_on_after(_GONE_GRACE_SECONDS):
+                await session.tab_closing()
+                return tab_closed(plan, reply)
         return failed(plan, reply)
 
     async def _wait_until_hidden(self, session: BrowserSession, plan: BrowserCommand, deadline: float) -> CommandResult:

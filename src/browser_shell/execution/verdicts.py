@@ -5,7 +5,7 @@ from __future__ import annotations
 from browser_shell.core.errors import ErrorCode
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
-from browser_shell.execution.driver_reply import DriverReply
+from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
 
 # The driver's sentences that mean: the browser is not there. They name ports and addresses, so they are not shown.
 _NO_BROWSER = ("CDP discovery", "Failed to connect", "Connection refused", "WebSocket", "Browser not launched")
@@ -20,6 +20,20 @@ def failed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
     """A command that the browser refused or could not do is a result, not a fault."""
     code, message = _meaning(plan, reply)
     return CommandResult(exit_code=code.exit_code, error=code, message=message)
+
+
+def lost_its_page(reply: DriverReply) -> bool:
+    """The page went away under the command, by closing or otherwise."""
+    return "Session with given id not found" in reply.error
+
+
+def tab_closed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
+    """A tab that closes upon a click or a key was still given it: that is what such a button is for."""
+    if reply.error.startswith("CDP error (Input."):
+        return CommandResult(
+            exit_code=0, data={"tab_closed": True}, message="NOTE: the tab closed while the command ran"
+        )
+    return failed(plan, TAB_GONE)
 
 
 def _meaning(plan: BrowserCommand, reply: DriverReply) -> tuple[ErrorCode, str]:
