@@ -158,7 +158,7 @@ def test_an_idle_session_ends_and_says_so_once(site: Site) -> None:
         for session in (idle, asking, busy):
             session.ok("open", url)
         # Fewer than ten seconds between two calls keep a session; more end it.
-        for _ in range(5):
+        for _ in range(4):
             busy.ok("wait", 3500)
         assert len(server.daemons()) == 1
         gone = asking.run("get", "text", "#p")

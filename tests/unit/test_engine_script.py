@@ -107,7 +107,7 @@ def machine(tmp_path: Path) -> Machine:
 @pytest.mark.parametrize("flag", ["", "--no-pid-file"])
 def test_an_engine_that_is_slow_is_waited_for_and_keeps_its_socket(machine: Machine, flag: str) -> None:
     ended = machine.begin(
-        f"DOCKERD_SILENCE=13 dockerd --host unix:///run/docker.sock {flag} >/dev/null 2>&1 &\n"
+        f"DOCKERD_SILENCE=7 dockerd --host unix:///run/docker.sock {flag} >/dev/null 2>&1 &\n"
         "while [ ! -S /run/docker.sock ]; do sleep 0.1; done\nengine docker; engine started docker"
     )
     assert ended.stdout.split() == ["unix:///var/run/docker.sock", "no"], ended.stderr
