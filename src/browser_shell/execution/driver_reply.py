@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.process.spawn import Finished
+from browser_shell.process.conversation import Finished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,9 +32,10 @@ class SpareCommands:
         if name in self._starting:
             await self._starting[name].wait()
         begun = self._waiting.pop(name, None)
-        if begun is None or begun.process.returncode is not None:
-            return None
-        return begun
+        if begun is None or begun.waits:
+            return begun
+        await spawn.discard(begun)
+        return None
 
     def wish(self, name: str) -> None:
         """Asks for a new one. Nothing is lost if it never comes."""

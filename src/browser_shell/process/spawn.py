@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import IO
 
 import anyio
-from anyio.abc import ByteReceiveStream, Process
+import anyio.to_thread
+from anyio.abc import Process
 
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process.account import Account
+from browser_shell.process.conversation import Finished, close_pipes, converse
 
-_CHUNK_BYTES = 65536
 _REAP_SECONDS = 3.0
+_REAP_POLL_SECONDS = 0.005
+_THREADS = anyio.CapacityLimiter(256)
+"""Enough for every session: a command that waits for its page must not keep the others from starting."""
 SETPRIV = "/usr/bin/setpriv"
 
 
@@ -33,21 +37,16 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """How a command ended. The streams hold at most `max_output_bytes`; `truncated` says when there was more."""
-
-    exit_code: int
-    stdout: bytes
-    stderr: bytes
-    truncated: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """A program that was started and waits for its input."""
 
-    process: Process
+    process: subprocess.Popen[bytes]
     command: Command
+
+    @property
+    def waits(self) -> bool:
+        """Whether it still does."""
+        return self.process.poll() is None
 
 
 async def begin(command: Command) -> Begun:
@@ -55,34 +54,15 @@ async def begin(command: Command) -> Begun:
 
     Raises: SandboxUnavailable.
     """
-    return Begun(process=await _open(command), command=command)
-
-
-async def finish(begun: Begun, stdin: bytes, *, seconds: float) -> Finished:
-    """Gives a begun command its input and waits for its end. Raises: ExecutionTimedOut."""
     try:
-        with anyio.fail_after(seconds):
-            return await _converse(begun.process, stdin, begun.command.max_output_bytes)
-    except TimeoutError as late:
-        raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from late
-    finally:
-        await discard(begun)
-
-
-async def discard(begun: Begun) -> None:
-    """Ends a begun command, whatever state it is in."""
-    await _end_group(begun.process)
-
-
-async def _open(command: Command) -> Process:
-    try:
-        return await anyio.open_process(
+        process = subprocess.Popen(  # noqa: ASYNC220  It is back as soon as the child has become the program.
             # Not by `user=`: CPython then forks instead of vforking, and copying a server's page tables, with the page
             # faults that follow, costs more than half of a call.
             (*_drop_to(command.account), *command.argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             cwd=command.cwd,
             env=command.env,
             start_new_session=True,
@@ -90,6 +70,36 @@ async def _open(command: Command) -> Process:
         )
     except OSError as cause:
         raise SandboxUnavailable(f"cannot start {Path(command.argv[0]).name}: {cause.strerror}") from cause
+    return Begun(process=process, command=command)
+
+
+async def finish(begun: Begun, stdin: bytes, *, seconds: float) -> Finished:
+    """Gives a begun command its input and waits for its end. Raises: ExecutionTimedOut.
+
+    By a thread that waits inside the kernel: three pipes and an end are half a dozen turns of the event loop otherwise.
+    """
+    try:
+        with anyio.fail_after(seconds):
+            # When the caller gives up, the end of the group ends what the thread reads, and so the thread.
+            return await anyio.to_thread.run_sync(
+                converse,
+                begun.process,
+                stdin,
+                begun.command.max_output_bytes,
+                seconds + _REAP_SECONDS,
+                abandon_on_cancel=True,
+                limiter=_THREADS,
+            )
+    except TimeoutError as late:
+        raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from late
+    finally:
+        await _end_group(begun.process)
+
+
+async def discard(begun: Begun) -> None:
+    """Ends a begun command that was never given its input."""
+    await _end_group(begun.process)
+    close_pipes(begun.process)
 
 
 def _drop_to(account: Account | None) -> tuple[str, ...]:
@@ -100,55 +110,14 @@ def _drop_to(account: Account | None) -> tuple[str, ...]:
     return (SETPRIV, *ids, "--no-new-privs", "--")
 
 
-class _Bounded:
-    """Reads a stream to its end and keeps the first bytes, so that a flood costs time but no memory."""
-
-    def __init__(self, limit: int) -> None:
-        self._left = limit
-        self._parts: list[bytes] = []
-        self.overflowed = False
-
-    async def drain(self, stream: ByteReceiveStream) -> None:
-        try:
-            while True:
-                part = await stream.receive(_CHUNK_BYTES)
-                self.overflowed = self.overflowed or len(part) > self._left
-                if self._left:
-                    self._parts.append(part[: self._left])
-                    self._left -= len(self._parts[-1])
-        except anyio.EndOfStream:
-            return
-
-    @property
-    def content(self) -> bytes:
-        return b"".join(self._parts)
-
-
-async def _converse(process: Process, stdin: bytes, max_output_bytes: int) -> Finished:
-    if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise SandboxUnavailable("the program has no pipes")
-    out, err = _Bounded(max_output_bytes), _Bounded(max_output_bytes)
-    async with anyio.create_task_group() as readers:
-        readers.start_soon(out.drain, process.stdout)
-        readers.start_soon(err.drain, process.stderr)
-        try:
-            await process.stdin.send(stdin)
-            await process.stdin.aclose()
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # It ended without reading; its exit code and stderr say why.
-        exit_code = await process.wait()
-    return Finished(
-        exit_code=exit_code, stdout=out.content, stderr=err.content, truncated=out.overflowed or err.overflowed
-    )
-
-
-async def _end_group(process: Process) -> None:
+async def _end_group(process: subprocess.Popen[bytes]) -> None:
     """Leaves no process of the group behind. Shielded and bounded: it also runs when the caller is cancelled."""
+    if process.poll() is not None:
+        return
     with anyio.move_on_after(_REAP_SECONDS, shield=True):
-        if process.returncode is None:
-            signal_group(process.pid, signal.SIGKILL)
-            await process.wait()
-        await process.aclose()
+        signal_group(process.pid, signal.SIGKILL)
+        while process.poll() is None:  # noqa: ASYNC110  A killed process needs no more than a moment.
+            await anyio.sleep(_REAP_POLL_SECONDS)
 
 
 def signal_group(pid: int, number: signal.Signals) -> None:
