@@ -10,6 +10,9 @@ from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
 # The driver's sentences that mean: the browser is not there. They name ports and addresses, so they are not shown.
 _NO_BROWSER = ("CDP discovery", "Failed to connect", "Connection refused", "WebSocket", "Browser not launched")
 
+_ONE_ACT = frozenset({"click", "dblclick", "press"})
+"""What a text would be after half of it nobody knows; these are done or not."""
+
 
 def succeeded(reply: DriverReply) -> CommandResult:
     notice = f"NOTE: {reply.warning}" if reply.warning else ""
@@ -29,7 +32,7 @@ def lost_its_page(reply: DriverReply) -> bool:
 
 def tab_closed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
     """A tab that closes upon a click or a key was still given it: that is what such a button is for."""
-    if reply.error.startswith("CDP error (Input."):
+    if plan.name in _ONE_ACT and reply.error.startswith("CDP error (Input."):
         return CommandResult(
             exit_code=0, data={"tab_closed": True}, message="NOTE: the tab closed while the command ran"
         )

@@ -1,0 +1,39 @@
+"""What is said of a command whose tab closed under it."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser_shell.core.errors import ErrorCode
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.execution.driver_reply import DriverReply
+from browser_shell.execution.verdicts import failed, lost_its_page, tab_closed
+
+INPUT_LOST = DriverReply(success=False, error="CDP error (Input.dispatchMouseEvent): Session with given id not found.")
+SCRIPT_LOST = DriverReply(success=False, error="CDP error (Runtime.evaluate): Session with given id not found.")
+
+
+def command(name: str) -> BrowserCommand:
+    return BrowserCommand(session_id="s", name=name, operands=("#x",), timeout_seconds=30)
+
+
+@pytest.mark.parametrize("name", ["click", "dblclick", "press"])
+def test_a_click_or_key_that_closes_its_tab_has_worked(name: str) -> None:
+    result = tab_closed(command(name), INPUT_LOST)
+    assert (result.exit_code, result.error, result.data) == (0, None, {"tab_closed": True})
+    assert "closed" in result.message
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"), [("click", SCRIPT_LOST), ("type", INPUT_LOST), ("fill", INPUT_LOST), ("snapshot", SCRIPT_LOST)]
+)
+def test_of_anything_else_nobody_knows_how_far_it_came(name: str, reply: DriverReply) -> None:
+    result = tab_closed(command(name), reply)
+    assert (result.exit_code, result.error) == (1, ErrorCode.SESSION_GONE)
+
+
+def test_only_a_page_that_went_away_is_asked_about() -> None:
+    assert lost_its_page(INPUT_LOST)
+    other = DriverReply(success=False, error="Element not found: #x")
+    assert not lost_its_page(other)
+    assert failed(command("click"), other).error is ErrorCode.COMMAND_FAILED
