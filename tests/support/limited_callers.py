@@ -24,7 +24,7 @@ LIMITS = {
         "quota": {"calls_per_day": 4},
         "busy": {"concurrent_calls": 2},
         "stubborn": {"budget": {"max_retries": 3}},
-        "slow": {"budget": {"elapsed_seconds": 10, "window_seconds": 600}},
+        "slow": {"budget": {"elapsed_seconds": 6, "window_seconds": 600}},
     }
 }
 
