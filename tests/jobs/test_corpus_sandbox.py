@@ -14,7 +14,7 @@ import pytest
 
 from browser_shell.core.containers import ContainerEnd, ContainerLimits
 from support.corpus_rows import load
-from support.job_box import MIB, JobBox, processes_mentioning
+from support.job_box import MIB, JobBox, processes_left, processes_mentioning
 
 ROWS = load("sandbox_attacks.jsonl")
 HALF_A_CORE = ContainerLimits(timeout_seconds=6, cpus=0.5)
@@ -101,7 +101,7 @@ async def _run_and_measure(box: JobBox, code: str) -> float:
     assert finished.report.end is ContainerEnd.TIMED_OUT
     lasted = finished.report.timings.ended - finished.report.timings.started
     assert HALF_A_CORE.timeout_seconds <= lasted <= HALF_A_CORE.timeout_seconds + 10
-    assert await anyio.to_thread.run_sync(processes_mentioning, made[0]) == []
+    assert await anyio.to_thread.run_sync(processes_left, made[0]) == []
     return cores
 
 
@@ -121,7 +121,7 @@ def _cpu_seconds(container_id: str) -> float:
 def test_a_child_that_left_its_session_dies_with_the_container(box: JobBox, row: dict[str, Any]) -> None:
     finished = box.python(row["code"], limits=ContainerLimits(timeout_seconds=20))
     assert finished.report.end is ContainerEnd.EXITED
-    assert processes_mentioning(finished.report.container_id) == []
+    assert processes_left(finished.report.container_id) == []
 
 
 @pytest.mark.promise("jobs:corpus")

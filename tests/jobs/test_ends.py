@@ -9,14 +9,14 @@ import pytest
 
 from browser_shell.core.containers import ContainerEnd, ContainerLimits
 from browser_shell.core.errors import SandboxUnavailable
-from support.job_box import MIB, Finished, JobBox, processes_mentioning
+from support.job_box import MIB, Finished, JobBox, processes_left
 
 FOREVER = "import time\nopen('/output/begun','w').write('x')\nprint('begun', flush=True)\ntime.sleep(600)"
 
 
 def assert_gone(box: JobBox, finished: Finished) -> None:
     assert box.labelled(finished.folder.name) == []
-    assert processes_mentioning(finished.report.container_id) == []
+    assert processes_left(finished.report.container_id) == []
 
 
 @pytest.mark.parametrize("code", [0, 124, 137])
@@ -146,7 +146,7 @@ def test_a_caller_who_gives_up_ends_the_run_at_once(box: JobBox) -> None:
     anyio.run(give_up)
     assert time.monotonic() - began < 20
     assert box.labelled(order.run_id) == []
-    assert processes_mentioning(made[0]) == []
+    assert processes_left(made[0]) == []
 
 
 @pytest.mark.promise("jobs:cancel")

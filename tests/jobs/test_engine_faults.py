@@ -12,7 +12,7 @@ import pytest
 
 from browser_shell.core.errors import SandboxUnavailable, SandboxViolation
 from support.engine_relay import EngineRelay, Fault, relaying
-from support.job_box import JobBox, processes_mentioning
+from support.job_box import JobBox, processes_left
 
 STEPS = {
     "look for the image": rb"GET \S*/images/",
@@ -98,7 +98,7 @@ def test_an_engine_that_dies_in_the_middle_is_told_and_its_container_swept(
     behind.lock.release()
     behind.lock.path.touch()
     assert anyio.run(box.sweep) == [order.run_id]
-    assert processes_mentioning(made[0]) == []
+    assert processes_left(made[0]) == []
 
 
 def test_no_engine_at_the_address_is_told(tmp_path: Path, box: JobBox) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.execution.containers.server_lock import ServerState, state_of
-from support.job_box import ROOT, JobBox, processes_mentioning
+from support.job_box import ROOT, JobBox, processes_left
 
 HOLDER = """
 import sys, anyio
@@ -61,7 +61,7 @@ def test_the_containers_of_a_killed_server_are_swept_and_those_of_a_live_one_are
         process.kill()
         process.communicate(timeout=10)
     assert box.labelled(run_id) == []
-    assert processes_mentioning(container) == []
+    assert processes_left(container) == []
 
 
 @pytest.mark.promise("jobs:sweep")
@@ -138,7 +138,7 @@ def test_twenty_runs_leave_nothing_behind(box: JobBox) -> None:
     assert box.labelled() == []
     assert set(" ".join(mounted).split()) <= {"bind", "tmpfs"}, "a volume would outlive its container"
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
-    assert [pid for each in ids for pid in processes_mentioning(each)] == []
+    assert [pid for each in ids for pid in processes_left(each)] == []
 
 
 def test_a_lock_tells_whether_its_server_lives(box: JobBox, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parent.parent.parent
 MIB = 1024 * 1024
 IMAGES = {"docker": "browser-shell/jobs:latest", "podman": "localhost/browser-shell/jobs:latest"}
 QUICK = ContainerLimits(timeout_seconds=30)
+_HELPERS_END_SECONDS = 10
 
 
 @functools.cache
@@ -156,6 +158,14 @@ def processes_mentioning(text: str) -> list[int]:
                 continue
             if text in facts:
                 found.append(int(folder.name))
+    return found
+
+
+def processes_left(text: str) -> list[int]:
+    """Those that stay. An engine's own helpers end a moment after the container that they served."""
+    deadline = time.monotonic() + _HELPERS_END_SECONDS
+    while (found := processes_mentioning(text)) and time.monotonic() < deadline:
+        time.sleep(0.05)
     return found
 
 
