@@ -15,9 +15,9 @@ from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.standard import standard_chain
 from browser_shell.pipeline import Pipeline
+from browser_shell.testing.fake_hooks import CrashingAfterHook
 from browser_shell.testing.fakes import (
     BrokenSandbox,
-    CrashingAfterHook,
     FakeClock,
     FakePerson,
     FakePolicy,

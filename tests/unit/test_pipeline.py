@@ -26,21 +26,18 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Hook
 from browser_shell.core.records import RecordKind
 from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.testing.fake_hooks import CrashingAfterHook, CrashingBeforeHook, NamingHook, RefusingHook
 from browser_shell.testing.fakes import (
     BrokenSandbox,
-    CrashingAfterHook,
-    CrashingBeforeHook,
     FakeClock,
     FakePolicy,
     FakeResolver,
     FullDiskAudit,
     HangingAudit,
     HangingSandbox,
-    NamingHook,
     NoLimits,
     RecordingAudit,
     RecordingSandbox,
-    RefusingHook,
     SilentResolver,
     a_call,
     a_pipeline,

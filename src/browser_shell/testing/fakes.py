@@ -17,7 +17,6 @@ from browser_shell.core.errors import (
     ArgumentsInvalid,
     AuditUnavailable,
     BrowserUnavailable,
-    CallRefused,
     ExecutionTimedOut,
     PolicyBlocked,
     TryLater,
@@ -318,39 +317,6 @@ def timing_out_sandbox() -> BrokenSandbox:
 
 def full_sandbox() -> BrokenSandbox:
     return BrokenSandbox(error=TryLater("8 sessions are open", rule_id="sessions.max", retry_after_seconds=5))
-
-
-@dataclass
-class NamingHook:
-    """Writes its name into the plan and the result, so that a test can see the order."""
-
-    name: str
-
-    async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
-        return BrowserCommand(
-            session_id=plan.session_id,
-            name=plan.name,
-            operands=(*plan.operands, self.name),
-            timeout_seconds=plan.timeout_seconds,
-        )
-
-    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
-        return CommandResult(exit_code=result.exit_code, message=result.message + self.name)
-
-
-class RefusingHook:
-    async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
-        raise CallRefused("not on a Sunday", rule_id="acme.sunday")
-
-
-class CrashingBeforeHook:
-    async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
-        raise ZeroDivisionError("a bug in somebody's hook")
-
-
-class CrashingAfterHook:
-    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
-        raise ZeroDivisionError("a bug in somebody's hook")
 
 
 def a_target(url: str) -> UrlTarget:

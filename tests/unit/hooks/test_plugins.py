@@ -60,8 +60,8 @@ def test_without_plugins_there_are_no_hooks() -> None:
 
 def test_hooks_are_ordered_by_name() -> None:
     found = [
-        EntryPoint("b", "browser_shell.testing.fakes:RefusingHook", GROUP),
-        EntryPoint("a", "browser_shell.testing.fakes:CrashingAfterHook", GROUP),
+        EntryPoint("b", "browser_shell.testing.fake_hooks:RefusingHook", GROUP),
+        EntryPoint("a", "browser_shell.testing.fake_hooks:CrashingAfterHook", GROUP),
     ]
     assert [type(hook).__name__ for hook in load_hooks(found)] == ["CrashingAfterHook", "RefusingHook"]
 
@@ -72,7 +72,7 @@ def test_hooks_are_ordered_by_name() -> None:
     [
         "no_such_module_at_all:Hook",
         "browser_shell.testing.fakes:NoSuchHook",
-        "browser_shell.testing.fakes:NamingHook",  # its constructor wants a name
+        "browser_shell.testing.fake_hooks:NamingHook",  # its constructor wants a name
         "browser_shell.testing.fakes:FakeClock",  # no hook at all
     ],
 )
