@@ -141,7 +141,7 @@ def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
         server.server_close()
 
 
-def wait_until(condition: Callable[[], bool], *, seconds: float = 5, what: str = "the condition") -> None:
+def wait_until(condition: Callable[[], bool], *, seconds: float = 15, what: str = "the condition") -> None:
     """Polls, for things that have no event to wait on."""
     deadline = time.monotonic() + seconds
     while not condition():
