@@ -81,13 +81,18 @@ def drop_capabilities() -> None:
 
 
 def start_program(argv: list[str], env: dict[str, str]) -> int:
+    """From here on a request to end goes to the program. One that comes on the way there waits, or it would be lost."""
     parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = os.fork()
     if child:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         return child
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() == parent:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             os.execve(argv[0], argv, env)  # noqa: S606  no shell is the point
     finally:
         os._exit(127)
@@ -149,7 +154,6 @@ def main() -> int:
         return 1
     send(control, {"ok": True, "arranged": arranged}, [listener.fileno()])
     listener.close()
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
     child = start_program(config["argv"], config["env"])
     exit_code = serve(control, child, {b"devtools": config["devtools_port"], b"proxy": config["proxy_port"]})
     return exit_code if exit_code >= 0 else 128 - exit_code
