@@ -77,6 +77,8 @@ def _start(directory: Path, port: int) -> subprocess.Popen[bytes]:
         "save": "",
         "appendonly": "no",
         "dir": str(directory),
+        # A look at the kernel that an emulator of that processor fails, and after which Redis would not start.
+        "ignore-warnings": "ARM64-COW-BUG",
     }
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     process = subprocess.Popen(["/usr/bin/redis-server", *words], stdout=subprocess.DEVNULL)
