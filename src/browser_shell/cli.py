@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import anyio
@@ -15,18 +16,21 @@ import structlog
 
 from browser_shell import __version__
 from browser_shell.app import access_of, serve, serve_stdio
-from browser_shell.audit_commands import add_audit_commands
 from browser_shell.container_locks import require_locks
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
-from browser_shell.doctor_command import add_doctor_command
-from browser_shell.evidence_commands import add_evidence_commands
 from browser_shell.greeting import greeting
-from browser_shell.health_command import add_health_command
-from browser_shell.policy_check import run_check
 from browser_shell.settings import Settings, read_settings
-from browser_shell.token_command import add_token_command
 
 _EXIT_BAD_SETTINGS = 2
+_OTHERS = {
+    "policy": ("browser_shell.policy_check", "add_policy_commands"),
+    "audit": ("browser_shell.audit_commands", "add_audit_commands"),
+    "evidence": ("browser_shell.evidence_commands", "add_evidence_commands"),
+    "token": ("browser_shell.token_command", "add_token_command"),
+    "health": ("browser_shell.health_command", "add_health_command"),
+    "doctor": ("browser_shell.doctor_command", "add_doctor_command"),
+}
+"""Commands that serve nobody, with what adds each. A server does without the memory that their modules take."""
 
 
 def main() -> None:
@@ -36,7 +40,7 @@ def main() -> None:
 
 def run(argv: list[str]) -> int:
     """Runs one command and returns its exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parser(argv[0] if argv else "").parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
         return command(arguments)
@@ -65,7 +69,8 @@ def _only_own_error(group: BaseExceptionGroup[BaseException]) -> BrowserShellErr
     return first if isinstance(first, BrowserShellError) else None
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: str) -> argparse.ArgumentParser:
+    """For the command that is asked for."""
     parser = argparse.ArgumentParser(prog="browser-shell", description="A locked-down browser for AI agents.")
     parser.add_argument("--version", action="version", version=f"browser-shell {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -85,22 +90,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_server_options(stdio)
     stdio.set_defaults(command=_stdio)
 
-    policy = commands.add_parser("policy", help="work with policy files").add_subparsers(
-        required=True, metavar="action"
-    )
-    check = policy.add_parser("check", help="judge URLs and calls offline: JSON lines in, JSON lines out")
-    check.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML; default: safe defaults)")
-    check.add_argument("--explain", action="store_true", help="write for people instead of programs")
-    check.set_defaults(
-        command=lambda arguments: run_check(
-            sys.stdin.buffer, sys.stdout, policy_path=arguments.policy, explain=arguments.explain
-        )
-    )
-    add_audit_commands(commands)
-    add_evidence_commands(commands)
-    add_token_command(commands)
-    add_health_command(commands)
-    add_doctor_command(commands)
+    # Whoever asks for help, or for what does not exist, is told of all of them.
+    wanted = _OTHERS.keys() if asked not in commands.choices else ()
+    for name in (asked,) if asked in _OTHERS else wanted:
+        module, adder = _OTHERS[name]
+        getattr(import_module(module), adder)(commands)
     return parser
 
 

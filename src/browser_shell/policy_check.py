@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -9,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import anyio
 
@@ -27,8 +28,25 @@ from browser_shell.policy.wording import printable
 from browser_shell.tools.browser_shell import NAME, BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
 _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?[0-9]{1,18})')
 _ID_WITHIN = 4096
+
+
+def add_policy_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    policy = commands.add_parser("policy", help="work with policy files").add_subparsers(
+        required=True, metavar="action"
+    )
+    check = policy.add_parser("check", help="judge URLs and calls offline: JSON lines in, JSON lines out")
+    check.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML; default: safe defaults)")
+    check.add_argument("--explain", action="store_true", help="write for people instead of programs")
+    check.set_defaults(
+        command=lambda arguments: run_check(
+            sys.stdin.buffer, sys.stdout, policy_path=arguments.policy, explain=arguments.explain
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

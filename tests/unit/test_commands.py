@@ -38,6 +38,42 @@ def settings(**env: str) -> Settings:
     return read_settings({"HOME": "/nonexistent", **env})
 
 
+COMMANDS = ("serve", "stdio", "policy", "audit", "evidence", "token", "health", "doctor")
+ALL_IN_MEMORY = """
+import sys
+from contextlib import suppress
+from browser_shell.cli import run
+with suppress(SystemExit):
+    run(sys.argv[1:])
+print(*(name for name in sys.modules if name.startswith("browser_shell.")))
+"""
+
+
+@pytest.mark.parametrize("argv", [["--help"], [], ["nonsense"], ["Serve"]])
+def test_whoever_asks_for_no_command_is_told_of_all(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(argv)
+    told = "".join(capsys.readouterr())
+    assert not argv or all(command in told for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        run([command, "--help"])
+    assert f"usage: browser-shell {command} " in capsys.readouterr().out
+
+
+def test_a_server_has_no_other_command_in_its_memory() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", ALL_IN_MEMORY, "serve", "--port", "nonsense"], capture_output=True, text=True, check=True
+    )
+    assert "invalid int value" in ran.stderr
+    loaded = set(ran.stdout.split())
+    assert "browser_shell.app" in loaded
+    assert not {f"browser_shell.{name}" for name in ("audit_commands", "audit.report", "doctor", "policy_check")} & loaded
+
+
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
 def test_a_key_and_a_token_for_people(algorithm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["token", "keygen", "--algorithm", algorithm, "--out", str(tmp_path / "keys")]) == 0

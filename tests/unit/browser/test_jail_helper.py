@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-# Asks the helper to end in the moment in which its program is not one yet; the look at the parent comes just before that.
+# Asks the helper to end when its program is not one yet; the look at the parent comes just before that.
 ASKED_EARLY = """
 import os, signal, sys, time
 from browser_shell.browser import jail_helper
