@@ -71,7 +71,8 @@ def test_a_server_has_no_other_command_in_its_memory() -> None:
     assert "invalid int value" in ran.stderr
     loaded = set(ran.stdout.split())
     assert "browser_shell.app" in loaded
-    assert not {f"browser_shell.{name}" for name in ("audit_commands", "audit.report", "doctor", "policy_check")} & loaded
+    others = ("audit_commands", "audit.report", "doctor", "evidence_commands", "policy_check", "token_command")
+    assert not {f"browser_shell.{name}" for name in others} & loaded
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
