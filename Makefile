@@ -1,9 +1,10 @@
 # Two commands matter: `make up` and `make test`. Both work from a clean clone on a fresh Debian or Ubuntu machine.
 .PHONY: help install install-dev up test check bench conformance jobs-image test-jobs
-.PHONY: image image-all image-report test-image sbom aio-image test-aio lock clean
+.PHONY: image image-all image-report test-image test-platform sbom aio-image test-aio lock clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 ENGINE ?= docker
+PLATFORM ?= linux/arm64
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
@@ -53,6 +54,9 @@ image-all: ## build it for linux/amd64 and linux/arm64, the other one emulated
 
 test-image: install-dev ## start the image behind every lock and test it from outside, with Docker and Podman
 	@scripts/test-image
+
+test-platform: ## run the unit suite inside the image of another platform, emulated; PLATFORM=linux/amd64 for this one
+	@scripts/test-platform $(PLATFORM)
 
 image-report: install-dev ## measure the image against its budgets; writes docs/footprint.md
 	@scripts/image-report
