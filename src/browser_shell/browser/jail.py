@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -70,6 +71,7 @@ class Jail:
         self._control = control
         self._turn = anyio.Lock()
         """The helper answers one question at a time."""
+        self._asked = 0
 
     async def connect(self) -> socket.socket:
         """A new connection to the DevTools inside. Raises: BrowserUnavailable."""
@@ -83,9 +85,7 @@ class Jail:
         async with self._turn:
             try:
                 with anyio.fail_after(_CONNECT_SECONDS, shield=True):
-                    await anyio.wait_writable(self._control)
-                    self._control.send(door)
-                    message, handles = await _receive(self._control)
+                    message, handles = await self._ask(door)
             except (OSError, TimeoutError) as cause:
                 raise BrowserUnavailable("the jail does not answer") from cause
         if not handles:
@@ -93,6 +93,17 @@ class Jail:
         inner = socket.socket(fileno=handles[0])
         inner.setblocking(False)
         return inner
+
+    async def _ask(self, door: bytes) -> tuple[JsonObject, list[int]]:
+        self._asked += 1
+        await anyio.wait_writable(self._control)
+        self._control.send(b"%s %d" % (door, self._asked))
+        while True:
+            message, handles = await _receive(self._control)
+            if message.get("number") == self._asked:
+                return message, handles
+            for late in handles:  # To a question that nobody waits for any more, perhaps about the other door.
+                os.close(late)
 
 
 @asynccontextmanager

@@ -121,12 +121,13 @@ def serve(control: socket.socket, child: int, doors: dict[bytes, int]) -> int:
         ready, _, _ = select.select([control.fileno(), ended], [], [])
         if ended in ready:
             return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        door = control.recv(64)
-        if not door:
+        question = control.recv(64)
+        if not question:
             os.kill(child, signal.SIGKILL)
             return 1
+        door, _, number = question.partition(b" ")
         message, handles, held = connect_inside(doors[door])
-        send(control, message, handles)
+        send(control, {**message, "number": int(number)}, handles)
         for inner in held:
             inner.close()
 

@@ -24,6 +24,12 @@ from support.egress import read_all, read_until, until
 from support.jails import a_jail, facts, in_same_network, is_alive, jail_settings, said_inside
 
 WAIT = "import time; time.sleep(60)"
+SAY_INSIDE = """
+import socket
+with socket.create_server(("127.0.0.1", 9222)) as server:
+    while True:
+        client, _ = server.accept(); client.sendall(b"inside"); client.close()
+"""
 MOUNT = {"x86_64": 165, "aarch64": 40}
 # What became of a jail whose program writes a file; it is run where mounting is forbidden.
 TRY_JAIL = """
@@ -184,17 +190,24 @@ async def connected(jail: Jail) -> SocketStream:
 
 
 async def test_the_server_reaches_the_programs_port_and_only_that(folder: Path) -> None:
-    script = """
-import socket
-with socket.create_server(("127.0.0.1", 9222)) as server:
-    while True:
-        client, _ = server.accept(); client.sendall(b"inside"); client.close()
-"""
-    async with a_jail(jail_settings(folder), script) as jail:
+    async with a_jail(jail_settings(folder), SAY_INSIDE) as jail:
         async with await connected(jail) as stream:
             assert await read_all(stream) == b"inside"
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", PROXY_PORT), 1)
+
+
+async def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_one(folder: Path) -> None:
+    async with a_jail(jail_settings(folder), SAY_INSIDE) as jail:
+        async with await connected(jail) as stream:
+            assert await read_all(stream) == b"inside"
+        os.kill(jail.process.pid, signal.SIGSTOP)
+        with pytest.raises(BrowserUnavailable, match="does not answer"):
+            await jail.connect_to_proxy()
+        os.kill(jail.process.pid, signal.SIGCONT)
+        for _ in range(2):
+            async with await SocketStream.from_socket(await jail.connect()) as stream:
+                assert await read_all(stream) == b"inside"
 
 
 async def test_a_port_that_nobody_listens_on_is_a_clear_fault(folder: Path) -> None:
