@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.live_folders import content, files_below
 from support.pages import Site
 from support.processes import argv, descendants, listening_ports, program, status
 from support.server import Server, Session
@@ -69,11 +70,10 @@ def test_typed_text_is_on_no_command_line_and_in_no_file(browser: Session, site:
     browser.ok("type", "#i", secret)
     for pid in descendants(browser.server.process.pid):
         assert secret not in " ".join(argv(pid))
-    files = [*browser.server.runtime.rglob("*"), *browser.server.state.rglob("*")]
-    ours = [path for path in files if path.is_file() and "profile" not in path.parts]
-    assert any(path.name == "audit.jsonl" for path in ours)
+    ours = list(files_below(browser.server.runtime, browser.server.state, without="profile"))
+    assert any(path.name == "audit.jsonl" and content(path) for path in ours)
     for path in ours:
-        assert secret.encode() not in path.read_bytes(), path
+        assert secret.encode() not in content(path), path
 
 
 @pytest.mark.promise("processes: the box opens no port but its own")
@@ -106,8 +106,9 @@ def test_a_download_writes_no_file_and_hangs_nothing(browser: Session, site: Sit
     assert direct.seconds < 5
 
     names = {"evil.bin", "named.bin", "blob.bin"}
-    places = [*browser.server.runtime.rglob("*"), *browser.server.state.rglob("*"), *Path.home().glob("Downloads/*")]
-    assert [path for path in places if path.name in names or path.suffix == ".crdownload"] == []
+    places = [browser.server.runtime, browser.server.state, Path.home() / "Downloads"]
+    found = [path for path in files_below(*places) if path.name in names or path.suffix == ".crdownload"]
+    assert found == []
 
 
 @pytest.mark.promise("files: nothing of the server's disk gets into a page")

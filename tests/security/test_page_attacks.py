@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ import pytest
 from support import corpus_rows
 from support.canaries import AuditReader, Canary, running_canary
 from support.jails import descendants, in_same_network
+from support.live_folders import content, files_below
 from support.page_mechanisms import MECHANISMS, Mechanism, redirect_path
 from support.pages import Request, Site, running_site, wait_until
 from support.server import Outcome, Server, Session, running_server
@@ -300,13 +301,11 @@ def programs(server: Server) -> set[str]:
 def files_of_the_browser(server: Server) -> list[str]:
     """Downloads: files with the payload that belong to the browser's account, outside its profile."""
     owner = Path(f"/proc/{descendants(server.mark('chromium'))[0]}").stat().st_uid
-    suspects = [Path("/etc/cron.d/x")]
-    home = server.devtools_directory / "home"
-    suspects += [path for path in home.rglob("*") if path.is_file() and "profile" not in path.parts]
-    suspects += [
-        path for path in Path(tempfile.gettempdir()).iterdir() if path.is_file() and path.stat().st_uid == owner
-    ]
-    return [str(path) for path in suspects if path.exists() and path.read_bytes()[:7] == b"payload"]
+    suspects = [Path("/etc/cron.d/x"), *files_below(server.devtools_directory / "home", without="profile")]
+    for path in Path(tempfile.gettempdir()).iterdir():
+        with suppress(FileNotFoundError):
+            suspects += [path] if path.stat().st_uid == owner else []
+    return [str(path) for path in suspects if content(path).startswith(b"payload")]
 
 
 def test_the_servers_own_record_shows_no_connection_beyond_the_pages(box: Box, listed_box: Box) -> None:
