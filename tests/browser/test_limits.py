@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from support.limited_callers import KEY_SETTINGS, LIMITS, Answer, Caller, calling
+from support.live_folders import content, files_below
 from support.redis_server import PASSWORD, RedisServer, running_redis
 from support.server import Server, running_server
 
@@ -127,8 +128,8 @@ async def test_calls_at_one_time(servers: list[Server]) -> None:
 def test_nobody_wrote_the_password_of_redis_down(servers: list[Server]) -> None:
     for server in servers:
         assert PASSWORD not in "".join(server.lines)
-        for path in server.state.rglob("*"):
-            assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
+        for path in files_below(server.state):
+            assert PASSWORD.encode() not in content(path)
 
 
 @pytest.mark.promise("limits:no-count-no-run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 _LISTEN = "0A"
@@ -65,13 +66,12 @@ def listening_ports(pid: int) -> set[int]:
 
 def _sockets(pid: int) -> set[str]:
     found: set[str] = set()
-    try:
-        for entry in Path(f"/proc/{pid}/fd").iterdir():
-            target = str(entry.readlink())
-            if target.startswith("socket:["):
-                found.add(target[8:-1])
-    except OSError:
-        pass
+    with suppress(OSError):  # The process has ended.
+        for entry in list(Path(f"/proc/{pid}/fd").iterdir()):
+            with suppress(OSError):  # This one was closed, and the others may not have been.
+                target = str(entry.readlink())
+                if target.startswith("socket:["):
+                    found.add(target[8:-1])
     return found
 
 
