@@ -90,11 +90,11 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     _add_server_options(stdio)
     stdio.set_defaults(command=_stdio)
 
-    # Whoever asks for help, or for what does not exist, is told of all of them.
-    wanted = _OTHERS.keys() if asked not in commands.choices else ()
-    for name in (asked,) if asked in _OTHERS else wanted:
-        module, adder = _OTHERS[name]
-        getattr(import_module(module), adder)(commands)
+    if asked not in commands.choices:
+        # Whoever asks for help, or for what does not exist, is told of all of them.
+        for name in [asked] if asked in _OTHERS else _OTHERS:
+            module, adder = _OTHERS[name]
+            getattr(import_module(module), adder)(commands)
     return parser
 
 
