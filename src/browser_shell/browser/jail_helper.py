@@ -81,18 +81,17 @@ def drop_capabilities() -> None:
 
 
 def start_program(argv: list[str], env: dict[str, str]) -> int:
-    """From here on a request to end goes to the program. One that comes on the way there waits, or it would be lost."""
+    """From here on a request to end goes to the program."""
     parent = os.getpid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     child = os.fork()
     if child:
+        # Only now: a child with this handler would lose the request on its way to being the program. One that comes
+        # before ends this process, and the child with it.
         signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         return child
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() == parent:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             os.execve(argv[0], argv, env)  # noqa: S606  no shell is the point
     finally:
         os._exit(127)
