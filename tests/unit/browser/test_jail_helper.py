@@ -27,6 +27,11 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.parametrize("whom", ["helper", "os.getpid()"])
 def test_a_request_to_end_that_comes_while_the_program_starts_is_not_lost(whom: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", ASKED_EARLY.format(whom=whom)], capture_output=True, text=True, timeout=20, check=True
+        [sys.executable, "-c", ASKED_EARLY.format(whom=whom)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+        start_new_session=True,
     )
     assert int(ended.stdout) == -signal.SIGTERM
