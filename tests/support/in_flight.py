@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from http.client import HTTPException
 
 from support.pages import Site, wait_until
 from support.server import Outcome, Session
@@ -13,9 +15,13 @@ class InFlight:
 
     def __init__(self, session: Session, *argv: str | int, timeout: int = 30) -> None:
         self._outcomes: list[Outcome] = []
-        self._thread = threading.Thread(
-            target=lambda: self._outcomes.append(session.run(*argv, timeout=timeout)), daemon=True
-        )
+
+        def run() -> None:
+            # A server that is ended meanwhile breaks the answer off; whoever wants one asks for the outcome.
+            with suppress(OSError, HTTPException):
+                self._outcomes.append(session.run(*argv, timeout=timeout))
+
+        self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
 
     @property
