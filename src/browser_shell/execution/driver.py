@@ -15,6 +15,7 @@ from browser_shell.core.json_values import JsonValue
 from browser_shell.execution.driver_reply import DriverReply, read_reply
 from browser_shell.process import orphans, spawn
 from browser_shell.process.account import Account
+from browser_shell.process.conversation import Bounds
 from browser_shell.process.spares import SpareCommands
 
 Words = Sequence[str]
@@ -98,7 +99,7 @@ class AgentBrowserDriver:
         Raises: SandboxUnavailable.
         """
         known = self._daemons.get(name)
-        if known is not None and self._daemon_of(name) == known and orphans.is_alive(known):
+        if known is not None and self._daemon_of(name) == known:
             return False
         await self.kill(name)
         self._pin(name, target_id)
@@ -128,7 +129,7 @@ class AgentBrowserDriver:
     def foresee(self, name: str) -> None:
         """A command of this session is about to come: its CLI may start now, and waits for its words."""
         if name in self._daemons and name not in self._busy:
-            self._spares.hasten(name)
+            self._spares.start(name)
 
     async def settle(self, name: str) -> None:
         """Waits a moment until the idle daemons of other sessions have taken note of this session's new page.
@@ -194,7 +195,7 @@ class AgentBrowserDriver:
         stdin: JsonValue = [list(words) for words in commands]
         begun = None if annotate else await self._spares.take(name)
         if begun is None:
-            begun = await spawn.begin(self._command(name, annotate=annotate))
+            begun = spawn.begin(self._command(name, annotate=annotate))
         return read_reply(await spawn.finish(begun, json.dumps(stdin).encode("utf-8"), seconds=seconds))
 
     def _command(self, name: str, *, annotate: bool = False) -> spawn.Command:
@@ -202,7 +203,7 @@ class AgentBrowserDriver:
             argv=self._argv(name, annotate=annotate),
             env=self._env,
             cwd=self._settings.home,
-            max_output_bytes=_MAX_OUTPUT_BYTES,
+            bounds=Bounds(max_output_bytes=_MAX_OUTPUT_BYTES, one_line=True),
             account=self._settings.account,
         )
 

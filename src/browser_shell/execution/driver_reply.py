@@ -39,11 +39,11 @@ def read_reply(finished: Finished) -> DriverReply:
     return _from_object(last, finished.exit_code)
 
 
-def _from_object(last: JsonObject, exit_code: int) -> DriverReply:
+def _from_object(last: JsonObject, exit_code: int | None) -> DriverReply:
     data = last.get("result", last.get("data"))
     # A driver that asks for confirmation says success although nothing ran.
     waits = isinstance(data, dict) and bool(data.get("confirmation_required"))
-    success = last.get("success") is True and exit_code == 0 and not waits
+    success = last.get("success") is True and exit_code in (0, None) and not waits
     error = "" if success else _text(last.get("error")) or ("needs a confirmation" if waits else "no reason was given")
     return DriverReply(
         success=success, data=data, error=error, code=_text(last.get("code")), warning=_text(last.get("warning"))

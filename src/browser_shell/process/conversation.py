@@ -1,54 +1,165 @@
-"""Talks with a program that was started, from its input to its end. Blocks: to be run by a thread."""
+"""Talks with a program that was started, from its input to its answer, and sees it out.
+
+By the event loop's own watchers of files: a task for each pipe, or a thread, would cost a short call several turns.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
-import select
+import signal
 import subprocess
-import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from browser_shell.core.errors import SandboxUnavailable
 
 _CHUNK_BYTES = 65536
-_WRITE_BYTES = select.PIPE_BUF
-"""What a pipe that is ready to be written to takes without blocking."""
-_CLOSED = select.POLLHUP | select.POLLERR | select.POLLNVAL
+_LEAVE_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a program may say."""
+
+    max_output_bytes: int
+    one_line: bool
+    """Its answer is one line, and nothing comes after it but its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """How a command ended. The streams hold at most `max_output_bytes`; `truncated` says when there was more."""
 
-    exit_code: int
+    exit_code: int | None
+    """None for one that has said its line and was not waited for."""
     stdout: bytes
     stderr: bytes
     truncated: bool
 
 
-def converse(process: subprocess.Popen[bytes], stdin: bytes, max_output_bytes: int, seconds: float) -> Finished:
-    """Gives the input, reads both streams to their ends, and waits for the end of the program. Closes its pipes.
+class Conversation:
+    """With one program. Belongs to the event loop in which it was made."""
 
-    A program that closes its streams and lives on is waited for: whoever gave up ends it.
+    def __init__(self, process: subprocess.Popen[bytes], bounds: Bounds) -> None:
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise SandboxUnavailable("the program has no pipes")
+        self._loop = asyncio.get_running_loop()
+        self._process = process
+        self._one_line = bounds.one_line
+        self._answer: asyncio.Future[Finished] = self._loop.create_future()
+        self._input, self._unsent = process.stdin.fileno(), memoryview(b"")
+        out, err = process.stdout.fileno(), process.stderr.fileno()
+        self._kept = {out: _Bounded(bounds.max_output_bytes), err: _Bounded(bounds.max_output_bytes)}
+        self._out, self._err = self._kept.values()
+        self._watched: set[int] = set()
+        """What is watched now. A number that was let go of may soon be that of another program's file."""
+        self._writing = False
+        self._end: int | None = None
+        """A file that becomes readable when the program has ended."""
+        self._patience: asyncio.TimerHandle | None = None
 
-    Raises: TimeoutError when the streams have not ended after so many seconds.
-    """
-    try:
-        out, err = _exchange(process, stdin, max_output_bytes, time.monotonic() + seconds)
-        exit_code = process.wait()  # Without a time limit: with one, it sleeps between looks.
-    finally:
-        close_pipes(process)
-    return Finished(
-        exit_code=exit_code, stdout=out.content, stderr=err.content, truncated=out.overflowed or err.overflowed
-    )
+    async def hold(self, stdin: bytes) -> Finished:
+        """Gives the input and waits for the answer. Whoever gives up waiting ends the program and calls `leave`."""
+        for pipe in (self._input, *self._kept):
+            os.set_blocking(pipe, False)
+        for pipe in self._kept:
+            self._watch(pipe, partial(self._read, pipe))
+        self._unsent = memoryview(stdin)
+        self._write()
+        return await self._answer
 
+    def leave(self) -> None:
+        """Lets go of the program's files. To be called once it is not to be heard any more."""
+        self._stop_reading()
+        self._stop_writing()
+        if self._patience is not None:
+            self._patience.cancel()
+        if self._end is not None:
+            os.close(self._end)
+            self._end = None
+        close_pipes(self._process)
 
-def close_pipes(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with suppress(OSError):
-                pipe.close()
+    def _stop_reading(self) -> None:
+        for pipe in self._watched:
+            self._loop.remove_reader(pipe)
+        self._watched.clear()
+
+    def _watch(self, pipe: int, when_readable: Callable[[], None]) -> None:
+        self._loop.add_reader(pipe, when_readable)
+        self._watched.add(pipe)
+
+    def _write(self) -> None:
+        try:
+            self._unsent = self._unsent[os.write(self._input, self._unsent) :] if self._unsent else self._unsent
+        except BlockingIOError:
+            pass
+        except OSError:
+            # One that ended without reading says why by its exit code and its stderr; it needs no more input.
+            self._unsent = memoryview(b"")
+        if not self._unsent:
+            self._stop_writing()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        elif not self._writing:
+            self._loop.add_writer(self._input, self._write)
+            self._writing = True
+
+    def _stop_writing(self) -> None:
+        if self._writing:
+            self._loop.remove_writer(self._input)
+            self._writing = False
+
+    def _read(self, pipe: int) -> None:
+        try:
+            part = os.read(pipe, _CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        kept = self._kept[pipe]
+        if part:
+            kept.take(part)
+            if self._one_line and kept is self._out and part.endswith(b"\n"):
+                self._tell(None)
+                self._loop.call_soon(self._see_out)  # After whoever waits for the answer.
+            return
+        self._loop.remove_reader(pipe)
+        self._watched.discard(pipe)
+        if not self._watched:
+            self._wait_for_end()
+
+    def _tell(self, exit_code: int | None) -> None:
+        if self._answer.done():
+            return
+        out, err = self._out, self._err
+        self._answer.set_result(
+            Finished(
+                exit_code=exit_code, stdout=out.content, stderr=err.content, truncated=out.overflowed or err.overflowed
+            )
+        )
+
+    def _see_out(self) -> None:
+        """One that has said its line. What else it says is not read; it has a moment to end by itself."""
+        self._stop_reading()
+        self._patience = self._loop.call_later(_LEAVE_SECONDS, self._end_it)
+        self._wait_for_end()
+
+    def _wait_for_end(self) -> None:
+        if self._process.poll() is not None:
+            self._ended()
+            return
+        self._end = os.pidfd_open(self._process.pid)
+        self._watch(self._end, self._ended)
+
+    def _ended(self) -> None:
+        exit_code = self._process.wait()
+        self._tell(exit_code)
+        self.leave()
+
+    def _end_it(self) -> None:
+        if self._process.poll() is None:
+            signal_group(self._process.pid, signal.SIGKILL)
 
 
 @dataclass(slots=True)
@@ -70,41 +181,16 @@ class _Bounded:
         return b"".join(self.parts)
 
 
-def _exchange(
-    process: subprocess.Popen[bytes], stdin: bytes, max_output_bytes: int, deadline: float
-) -> tuple[_Bounded, _Bounded]:
-    if process.stdin is None or process.stdout is None or process.stderr is None:
-        raise SandboxUnavailable("the program has no pipes")
-    out, err = _Bounded(max_output_bytes), _Bounded(max_output_bytes)
-    streams = {process.stdout.fileno(): out, process.stderr.fileno(): err}
-    input_pipe, unsent = process.stdin.fileno(), memoryview(stdin)
-    poll = select.poll()
-    poll.register(input_pipe, select.POLLOUT)
-    for stream in streams:
-        poll.register(stream, select.POLLIN)
-    while streams:
-        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        if not ready:
-            raise TimeoutError
-        for pipe, event in ready:
-            if pipe == input_pipe:
-                unsent = unsent[_written(pipe, unsent, event) :]
-                if not unsent:
-                    poll.unregister(pipe)
-                    process.stdin.close()
-            elif part := os.read(pipe, _CHUNK_BYTES):
-                streams[pipe].take(part)
-            else:
-                poll.unregister(pipe)
-                del streams[pipe]
-    return out, err
+def close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
 
 
-def _written(pipe: int, unsent: memoryview, event: int) -> int:
-    """One that ended without reading says why by its exit code and its stderr; it needs no more input."""
-    if event & _CLOSED:
-        return len(unsent)
+def signal_group(pid: int, number: signal.Signals) -> None:
+    """Signals the group that `pid` leads; a group that is gone is fine."""
     try:
-        return os.write(pipe, unsent[:_WRITE_BYTES])
-    except BrokenPipeError:
-        return len(unsent)
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return

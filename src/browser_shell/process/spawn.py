@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -11,17 +10,14 @@ from pathlib import Path
 from typing import IO
 
 import anyio
-import anyio.to_thread
 from anyio.abc import Process
 
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process.account import Account
-from browser_shell.process.conversation import Finished, close_pipes, converse
+from browser_shell.process.conversation import Bounds, Conversation, Finished, close_pipes, signal_group
 
 _REAP_SECONDS = 3.0
 _REAP_POLL_SECONDS = 0.005
-_THREADS = anyio.CapacityLimiter(256)
-"""Enough for every session: a command that waits for its page must not keep the others from starting."""
 SETPRIV = "/usr/bin/setpriv"
 
 
@@ -32,7 +28,7 @@ class Command:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
-    max_output_bytes: int
+    bounds: Bounds
     account: Account | None
 
 
@@ -49,13 +45,15 @@ class Begun:
         return self.process.poll() is None
 
 
-async def begin(command: Command) -> Begun:
+def begin(command: Command) -> Begun:
     """Starts a command without giving it its input. Whoever begins it calls `finish` or `discard`.
+
+    It is back as soon as the child has become the program.
 
     Raises: SandboxUnavailable.
     """
     try:
-        process = subprocess.Popen(  # noqa: ASYNC220  It is back as soon as the child has become the program.
+        process = subprocess.Popen(
             # Not by `user=`: CPython then forks instead of vforking, and copying a server's page tables, with the page
             # faults that follow, costs more than half of a call.
             (*_drop_to(command.account), *command.argv),
@@ -74,26 +72,20 @@ async def begin(command: Command) -> Begun:
 
 
 async def finish(begun: Begun, stdin: bytes, *, seconds: float) -> Finished:
-    """Gives a begun command its input and waits for its end. Raises: ExecutionTimedOut.
+    """Gives a begun command its input and waits for its end, or for its line where one line is its answer.
 
-    By a thread that waits inside the kernel: three pipes and an end are half a dozen turns of the event loop otherwise.
+    Raises: ExecutionTimedOut. Then, and when cancelled, nothing of the command is left.
     """
+    talk = Conversation(begun.process, begun.command.bounds)
     try:
         with anyio.fail_after(seconds):
-            # When the caller gives up, the end of the group ends what the thread reads, and so the thread.
-            return await anyio.to_thread.run_sync(
-                converse,
-                begun.process,
-                stdin,
-                begun.command.max_output_bytes,
-                seconds + _REAP_SECONDS,
-                abandon_on_cancel=True,
-                limiter=_THREADS,
-            )
-    except TimeoutError as late:
-        raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from late
-    finally:
+            return await talk.hold(stdin)
+    except BaseException as fault:
         await _end_group(begun.process)
+        talk.leave()
+        if isinstance(fault, TimeoutError):
+            raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from fault
+        raise
 
 
 async def discard(begun: Begun) -> None:
@@ -118,14 +110,6 @@ async def _end_group(process: subprocess.Popen[bytes]) -> None:
         signal_group(process.pid, signal.SIGKILL)
         while process.poll() is None:  # noqa: ASYNC110  A killed process needs no more than a moment.
             await anyio.sleep(_REAP_POLL_SECONDS)
-
-
-def signal_group(pid: int, number: signal.Signals) -> None:
-    """Signals the group that `pid` leads; a group that is gone is fine."""
-    try:
-        os.killpg(pid, number)
-    except ProcessLookupError:
-        return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

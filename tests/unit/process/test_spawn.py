@@ -11,20 +11,24 @@ import pytest
 
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import spawn
-from browser_shell.process.conversation import Finished
+from browser_shell.process.conversation import Bounds, Finished
 from support.processes import alive
 
 LIMIT = 300_000
 
 
-def python(text: str) -> spawn.Command:
+def python(text: str, *, one_line: bool = False) -> spawn.Command:
     return spawn.Command(
-        argv=(sys.executable, "-I", "-c", text), env={}, cwd=Path("/"), max_output_bytes=LIMIT, account=None
+        argv=(sys.executable, "-I", "-c", text),
+        env={},
+        cwd=Path("/"),
+        bounds=Bounds(max_output_bytes=LIMIT, one_line=one_line),
+        account=None,
     )
 
 
 async def run(text: str, stdin: bytes = b"", *, seconds: float = 20) -> Finished:
-    return await spawn.finish(await spawn.begin(python(text)), stdin, seconds=seconds)
+    return await spawn.finish(spawn.begin(python(text)), stdin, seconds=seconds)
 
 
 def open_files() -> int:
@@ -63,9 +67,11 @@ async def test_a_program_that_ends_without_reading_its_input_says_why() -> None:
 
 
 async def test_one_that_does_not_exist_is_an_error() -> None:
-    command = spawn.Command(argv=("/nonexistent",), env={}, cwd=Path("/"), max_output_bytes=1, account=None)
+    command = spawn.Command(
+        argv=("/nonexistent",), env={}, cwd=Path("/"), bounds=Bounds(max_output_bytes=1, one_line=False), account=None
+    )
     with pytest.raises(SandboxUnavailable, match="cannot start nonexistent"):
-        await spawn.begin(command)
+        spawn.begin(command)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ async def test_one_that_does_not_exist_is_an_error() -> None:
     ],
 )
 async def test_one_that_does_not_end_in_time_is_ended(text: str) -> None:
-    begun = await spawn.begin(python(text))
+    begun = spawn.begin(python(text))
     with pytest.raises(ExecutionTimedOut, match="after 1 s"):
         await spawn.finish(begun, b"", seconds=1)
     assert await is_gone(begun.process.pid)
@@ -85,7 +91,7 @@ async def test_one_that_does_not_end_in_time_is_ended(text: str) -> None:
 
 async def test_one_that_nobody_waits_for_is_ended_with_its_children() -> None:
     text = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
-    begun = await spawn.begin(python(text))
+    begun = spawn.begin(python(text))
     assert begun.process.stdout is not None
     child = int(begun.process.stdout.readline())
     with anyio.move_on_after(0.3):
@@ -94,13 +100,53 @@ async def test_one_that_nobody_waits_for_is_ended_with_its_children() -> None:
     assert await is_gone(begun.process.pid)
 
 
+LINE = "import sys, time; sys.stdout.write(%s); sys.stdout.flush(); "
+
+
+async def answer(text: str, *, seconds: float = 20) -> tuple[spawn.Begun, Finished]:
+    begun = spawn.begin(python(text, one_line=True))
+    return begun, await spawn.finish(begun, b"", seconds=seconds)
+
+
+async def test_a_line_is_the_answer_of_one_whose_answer_is_a_line() -> None:
+    begun, finished = await answer(LINE % "'x' * 200_000 + '\\n'" + "time.sleep(0.3); sys.exit(7)")
+    assert (finished.exit_code, len(finished.stdout), finished.stdout[-1:]) == (None, 200_001, b"\n")
+    assert await is_gone(begun.process.pid)
+
+
+async def test_one_that_says_no_line_is_waited_for() -> None:
+    _, finished = await answer("import sys; sys.stdout.write('half'); sys.exit('why')")
+    assert (finished.exit_code, finished.stdout, finished.stderr) == (1, b"half", b"why\n")
+
+
+@pytest.mark.promise("process:no-orphan")
+async def test_one_that_does_not_end_after_its_line_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_shell.process.conversation._LEAVE_SECONDS", 0.2)
+    begun, finished = await answer(LINE % "'{}\\n'" + "time.sleep(60)")
+    assert finished.stdout == b"{}\n"
+    assert await is_gone(begun.process.pid)
+
+
+async def test_a_line_of_one_that_was_given_up_at_the_same_moment_is_no_fault() -> None:
+    begun = spawn.begin(python(LINE % "'{}\\n'", one_line=True))
+    begun.process.wait()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await spawn.finish(begun, b"", seconds=5)
+    assert scope.cancelled_caught
+    await anyio.sleep(0.05)
+    assert begun.process.stdout is not None
+    assert begun.process.stdout.closed
+
+
 async def test_no_pipe_is_left_open() -> None:
     await run("")
     before = open_files()
     for _ in range(5):
         await run("print(1)")
-        await spawn.discard(await spawn.begin(python("input()")))
-        begun = await spawn.begin(python("import time; time.sleep(60)"))
+        await answer("print(1)")
+        await spawn.discard(spawn.begin(python("input()")))
+        begun = spawn.begin(python("import time; time.sleep(60)"))
         with anyio.move_on_after(0.2):
             await spawn.finish(begun, b"", seconds=30)
         assert await is_gone(begun.process.pid)
