@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -56,7 +57,7 @@ class Session:
     ended: bool = False
     recorded_at: float | None = None
     """When the audit log was told that it is open; None as long as it was not."""
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    lock: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     """Protects everything below: one command at a time in a session."""
     context_id: str = ""
     generation: int = 0
@@ -170,14 +171,17 @@ class Session:
         ordered = sorted(tabs.values(), key=lambda tab: tab.target_id != self.active)
         return next((tab for tab in ordered if tab.dialog is not None), None)
 
-    async def dialog_opening(self) -> Dialog:
-        """Waits until a dialog blocks the session."""
-        while True:
-            opened = self._context().dialog_opened
-            dialog = self.dialog()
-            if dialog is not None:
-                return dialog
-            await opened.wait()
+    @contextmanager
+    def watched(self, on_trouble: Callable[[], None]) -> Iterator[None]:
+        """Calls `on_trouble` whenever a dialog opens or a tab goes, and at once where that has happened already."""
+        context = self._context()
+        context.on_trouble = on_trouble
+        if self.active not in context.tabs or self.dialog() is not None:
+            on_trouble()
+        try:
+            yield
+        finally:
+            context.on_trouble = None
 
     async def tab_closing(self) -> None:
         """Waits until the tab that commands act on is gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -35,10 +36,10 @@ class ContextTabs:
 
     tabs: dict[str, OpenTab] = field(default_factory=dict)
     opened: int = 0
-    dialog_opened: anyio.Event = field(default_factory=anyio.Event)
-    """Set, and replaced, whenever a dialog opens in one of the tabs."""
     tab_closed: anyio.Event = field(default_factory=anyio.Event)
     """Set, and replaced, whenever one of the tabs is gone."""
+    on_trouble: Callable[[], None] | None = None
+    """Called whenever a tab is gone or a dialog opens: a command may be waiting for an answer that will not come."""
 
     def add(self, target_id: str, url: str, title: str) -> OpenTab:
         self.opened += 1
@@ -50,6 +51,15 @@ class ContextTabs:
         """Waits until the browser has said that this tab is gone."""
         while target_id in self.tabs:
             await self.tab_closed.wait()
+
+    def note_closed(self) -> None:
+        self.tab_closed.set()
+        self.tab_closed = anyio.Event()
+        self.note_trouble()
+
+    def note_trouble(self) -> None:
+        if self.on_trouble is not None:
+            self.on_trouble()
 
     def named(self, tab_id: str) -> OpenTab | None:
         return next((tab for tab in self.tabs.values() if tab.tab_id == tab_id), None)
@@ -71,7 +81,10 @@ class TabTracker:
         self._by_attachment.clear()
 
     def of_context(self, context_id: str) -> ContextTabs:
-        return self._contexts.setdefault(context_id, ContextTabs())
+        known = self._contexts.get(context_id)
+        if known is None:
+            known = self._contexts[context_id] = ContextTabs()
+        return known
 
     def forget_context(self, context_id: str) -> None:
         self._contexts.pop(context_id, None)
@@ -133,8 +146,7 @@ class TabTracker:
                 continue
             if tab.attachment is not None:
                 self._by_attachment.pop(tab.attachment, None)
-            context.tab_closed.set()
-            context.tab_closed = anyio.Event()
+            context.note_closed()
 
     def _note_attachment(self, devtools: DevTools, params: JsonObject) -> None:
         tab = self._note_target(params)
@@ -159,5 +171,4 @@ class TabTracker:
         tab.default_answer = str(event.params.get("defaultPrompt", ""))
         for context in self._contexts.values():
             if tab.target_id in context.tabs:
-                context.dialog_opened.set()
-                context.dialog_opened = anyio.Event()
+                context.note_trouble()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -279,7 +279,8 @@ class BrowserSession(Protocol):
 
     def dialog(self) -> Dialog | None: ...
 
-    async def dialog_opening(self) -> Dialog: ...
+    def watched(self, on_trouble: Callable[[], None]) -> AbstractContextManager[None]:
+        """Calls `on_trouble` whenever a dialog opens or a tab goes, and at once where that has happened already."""
 
     async def tab_closing(self) -> None: ...
 

@@ -30,6 +30,7 @@ from browser_shell.execution.driver import AgentBrowserDriver
 from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
 from browser_shell.execution.driver_words import driver_words
 from browser_shell.execution.page_commands import run_dialog, run_tab
+from browser_shell.execution.page_trouble import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageTrouble
 from browser_shell.execution.verdicts import failed, lost_its_page, succeeded, tab_closed
 
 log = structlog.get_logger()
@@ -37,10 +38,6 @@ log = structlog.get_logger()
 _RECOVERY_SECONDS = 5.0
 _MARGIN_SECONDS = 0.3
 """A wait ends this long before the deadline, so that a condition that never comes costs no page."""
-_DIALOG_GRACE_SECONDS = 0.5
-"""What a command still gets to finish after it opened a dialog."""
-_GONE_GRACE_SECONDS = 0.5
-"""What a command still gets to finish after its tab has closed."""
 _DIALOG_POLL_SECONDS = 0.02
 _HIDDEN_POLL_SECONDS = 0.15
 _HISTORY = frozenset({"back", "forward", "reload"})
@@ -129,9 +126,11 @@ class BrowserSandbox:
         Raises: DialogOpen.
         """
         asked = session.dialog()
-        with anyio.move_on_after(_DIALOG_GRACE_SECONDS):
+        if asked is None:
+            return
+        with anyio.move_on_after(DIALOG_GRACE_SECONDS):
             # Nothing tells of a dialog's end.
-            while asked is not None and asked.kind == "alert" and session.dialog() is asked:  # noqa: ASYNC110
+            while asked.kind == "alert" and session.dialog() is asked:  # noqa: ASYNC110
                 await anyio.sleep(_DIALOG_POLL_SECONDS)
         dialog = session.dialog()
         if dialog is not None and (dialog is asked or dialog.kind != "alert"):
@@ -173,50 +172,22 @@ class BrowserSandbox:
 
         Raises: DialogOpen.
         """
-        replies: list[DriverReply] = []
-        faults: list[BrowserShellError] = []
-        opened: list[Dialog] = []
-
-        async def watch_tab() -> None:
-            await session.tab_closing()
-            await anyio.sleep(_GONE_GRACE_SECONDS)
-            replies.append(TAB_GONE)
-            # It may be asking another page of the session something, so it is not ended before the next command.
-            self.driver.replace_later(session.name)
-            tasks.cancel_scope.cancel()
-
-        async def watch_dialogs() -> None:
-            stays = False
-            while not stays:
-                opened.append(await session.dialog_opening())
-                await anyio.sleep(_DIALOG_GRACE_SECONDS)
-                # A page may show one alert after the other, each of which the driver answers.
-                stays = session.dialog() is opened[-1]
-            tasks.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch_tab)
-            tasks.start_soon(watch_dialogs)
-            try:
-                replies.append(
-                    await self.driver.run(
-                        session.name,
-                        driver_words(plan, file=file, wait_ms=wait_ms),
-                        annotate="annotate" in plan.options,
-                        seconds=plan.timeout_seconds
-                        + _RECOVERY_SECONDS,  # `run` keeps the deadline; this is the net below.
-                    )
-                )
-            except BrowserShellError as fault:
-                faults.append(fault)
-            tasks.cancel_scope.cancel()
-        if faults:
-            raise faults[0]
-        if not replies:
+        trouble = PageTrouble(session)
+        with trouble.cuts_short():
+            return await self.driver.run(
+                session.name,
+                driver_words(plan, file=file, wait_ms=wait_ms),
+                annotate="annotate" in plan.options,
+                # `run` keeps the deadline; this is the net below.
+                seconds=plan.timeout_seconds + _RECOVERY_SECONDS,
+            )
+        if trouble.dialog is not None:
             if plan.name in _OUTLAST_A_DIALOG:
                 self.driver.replace_later(session.name)
-            raise _blocked_by(opened[-1])
-        return replies[0]
+            raise _blocked_by(trouble.dialog)
+        # It may be asking another page of the session something, so it is not ended before the next command.
+        self.driver.replace_later(session.name)
+        return TAB_GONE
 
     async def _judge(self, session: BrowserSession, plan: BrowserCommand, reply: DriverReply) -> CommandResult:
         if reply.success:
@@ -230,7 +201,7 @@ class BrowserSandbox:
             await session.abandon_page()
             raise ExecutionTimedOut("the page did not answer and was closed; cookies are kept")
         if lost_its_page(reply):
-            with anyio.move_on_after(_GONE_GRACE_SECONDS):
+            with anyio.move_on_after(GONE_GRACE_SECONDS):
                 await session.tab_closing()
                 return tab_closed(plan, reply)
         return failed(plan, reply)
