@@ -23,6 +23,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.http.answers import raw_answer
+from browser_shell.http.departure import STATE_KEY, Departure
 from browser_shell.http.framing import (
     MAX_HEAD_BYTES,
     ChunkedFraming,
@@ -154,6 +155,8 @@ class StrictHttp(H11Protocol):
         self._discarded = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._stuck: asyncio.TimerHandle | None = None
+        self._departure = Departure()
+        self.app_state = {**self.app_state, STATE_KEY: self._departure}
 
     @property
     def idle(self) -> bool:
@@ -182,6 +185,7 @@ class StrictHttp(H11Protocol):
         if self._stuck is not None:
             self._stuck.cancel()
         super().connection_lost(exc)
+        self._departure.happened()
 
     def data_received(self, data: bytes) -> None:
         match self._stage:

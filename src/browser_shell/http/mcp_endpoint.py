@@ -33,6 +33,7 @@ from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import CallHandler, NewId, ToolDescription
 from browser_shell.core.records import trace_id_of
 from browser_shell.core.results import Attachment, ToolOutcome
+from browser_shell.http.departure import departure_of
 from browser_shell.policy.strict_json import parse_json
 
 SERVER_NAME = "browser-shell"
@@ -46,6 +47,8 @@ MAX_DEPTH = 64
 LEGACY_SESSIONS = 256
 LEGACY_SESSION_IDLE_SECONDS = 30 * 60
 LIST_FRESH_MS = 5 * 60 * 1000
+BRIEF_SECONDS = 30
+"""Proxies give up on a silent connection after a minute or so."""
 REQUEST_CANCELLED = -32800
 """As in LSP. Nobody reads it: the client has gone, or has cancelled."""
 
@@ -94,16 +97,14 @@ def build_server(handler: CallHandler, *, new_id: NewId, instructions: str = INS
             raise MCPError(code=error.code.number, message=_in_words(error), data=_error_data(error)) from error
         raise MCPError(code=REQUEST_CANCELLED, message="the client has gone")
 
-    def input_schema(name: str) -> JsonObject | None:
-        return next((tool.input_schema for tool in handler.tools() if tool.name == name), None)
-
+    schemas = {tool.name: tool.input_schema for tool in handler.tools()}
     server = Server(
         SERVER_NAME,
         version=__version__,
         instructions=instructions,
         cache_hints={"tools/list": CacheHint(LIST_FRESH_MS), "server/discover": CacheHint(LIST_FRESH_MS)},
         # Without it the SDK runs `tools/list` before every modern `tools/call`.
-        get_tool_input_schema=input_schema,
+        get_tool_input_schema=schemas.get,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -131,10 +132,15 @@ class McpEndpoint:
         self._single_calls = StreamableHTTPSessionManager(
             server, json_response=False, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
+        # A stream costs each call two tasks and half a dozen turns of the event loop.
+        self._brief_calls = StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
+        )
+        self._usual_seconds = {tool.name: _usual_seconds(tool) for tool in handler.tools()}
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        async with self._sessions.run(), self._single_calls.run():
+        async with self._sessions.run(), self._single_calls.run(), self._brief_calls.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -161,8 +167,34 @@ class McpEndpoint:
             receive = _with_opening(opening, receive)
         if _belongs_to_a_session(scope, request):
             await self._sessions.handle_request({**scope, "user": _owner(scope)}, receive, send)
+            return
+        departure = departure_of(scope)
+        if departure is not None and self._is_brief(scope, request):
+            with departure.calls(scope[_WORK].cancel):
+                await self._brief_calls.handle_request(scope, receive, send)
         else:
             await self._single_calls.handle_request(scope, receive, send)
+
+    def _is_brief(self, scope: Scope, request: JsonValue) -> bool:
+        """Whether one JSON answer will do: a call of the modern era that nobody follows, and that no proxy on the way
+        would take for dead before it ends.
+        """
+        headers = Headers(scope=scope)
+        if "mcp-protocol-version" not in headers or "text/event-stream" not in headers.get("accept", ""):
+            return False
+        match request:
+            case {"method": "tools/call", "params": {"name": str(name), "arguments": {**given}, "_meta": {**meta}}}:
+                seconds = given.get("timeout_sec", self._usual_seconds.get(name))
+                return "progressToken" not in meta and isinstance(seconds, int) and seconds <= BRIEF_SECONDS
+        return False
+
+
+def _usual_seconds(tool: ToolDescription) -> JsonValue:
+    """How long a call takes at most if it does not say so itself, as the tool's schema has it."""
+    match tool.input_schema:
+        case {"properties": {"timeout_sec": {"default": seconds}}}:
+            return seconds
+    return None
 
 
 def _with_opening(opening: Message, receive: Receive) -> Receive:
