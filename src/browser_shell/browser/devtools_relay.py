@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -118,17 +119,7 @@ async def _join(*, driver: socket.socket, browser: socket.socket, threads: anyio
         end.setblocking(True)
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    answers = MissingAnswers()
-
-    def ask() -> None:
-        for data in _received(driver):
-            answers.note_questions(data)
-            browser.sendall(data)
-
-    def answer() -> None:
-        for data in _received(browser):
-            for part in answers.complete(data):
-                driver.sendall(part)
+    passage = _Passage(driver, browser)
 
     def copy(what: Callable[[], None]) -> None:
         try:
@@ -143,12 +134,48 @@ async def _join(*, driver: socket.socket, browser: socket.socket, threads: anyio
         tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, ask)
-        tasks.start_soon(run, answer)
+        tasks.start_soon(run, passage.ask)
+        tasks.start_soon(run, passage.answer)
         try:
             await anyio.sleep_forever()
         finally:
             _shut(driver, browser)  # Wakes both threads, also when this task is cancelled.
+
+
+class _Passage:
+    """Between one connection of the driver and one of the browser. Each direction has a thread of its own."""
+
+    def __init__(self, driver: socket.socket, browser: socket.socket) -> None:
+        self._driver = driver
+        self._browser = browser
+        self._answers = MissingAnswers()
+        self._handing_on = threading.Lock()
+        """Held while the driver is sent something."""
+
+    def ask(self) -> None:
+        for data in _received(self._driver):
+            if not self._answered(data):
+                self._answers.note_questions(data)
+                self._browser.sendall(data)
+
+    def answer(self) -> None:
+        for data in _received(self._browser):
+            with self._handing_on:
+                for part in self._answers.complete(data):
+                    self._driver.sendall(part)
+
+    def _answered(self, data: memoryview) -> bool:
+        """Whether the driver has its answer already. Never waits: in doubt the browser is asked."""
+        known = self._answers.known(data)
+        if known is None or not self._handing_on.acquire(blocking=False):
+            return False
+        try:
+            if not self._answers.between_messages:
+                return False
+            self._driver.sendall(known)
+            return True
+        finally:
+            self._handing_on.release()
 
 
 def _received(source: socket.socket) -> Iterator[memoryview]:

@@ -1,0 +1,155 @@
+"""The driver's question for the version goes to the browser once; nothing else is answered for it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socket import socket, socketpair
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets.frames import Frame, Opcode
+
+from browser_shell.browser.devtools_answers import MissingAnswers
+from browser_shell.browser.devtools_relay import _Passage
+from browser_shell.browser.devtools_version import KnownVersion
+
+UPGRADE = b"GET /devtools/browser/x HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
+SWITCHING = b"HTTP/1.1 101 WebSocket Protocol Handshake\r\nUpgrade: WebSocket\r\n\r\n"
+VERSION = {"protocolVersion": "1.3", "product": "Chrome/156.0", "revision": "@" + "a" * 80, "userAgent": "x" * 60}
+
+
+def frame(message: object, *, masked: bool = False, fin: bool = True) -> bytes:
+    text = json.dumps(message, separators=(",", ":")).encode()
+    return Frame(Opcode.TEXT, text, fin).serialize(mask=masked)
+
+
+def question(number: int, method: str = "Browser.getVersion", **more: object) -> bytes:
+    return frame({"id": number, "method": method, **more}, masked=True)
+
+
+def answer(number: int) -> bytes:
+    return frame({"id": number, "result": VERSION})
+
+
+def told(answers: MissingAnswers, data: bytes) -> bytes | None:
+    return answers.known(memoryview(data))
+
+
+def passes(answers: MissingAnswers, data: bytes) -> bytes:
+    return b"".join(bytes(part) for part in answers.complete(memoryview(data)))
+
+
+def asked_once() -> MissingAnswers:
+    answers = MissingAnswers()
+    answers.note_questions(memoryview(UPGRADE))
+    passes(answers, SWITCHING)
+    assert told(answers, question(1)) is None
+    answers.note_questions(memoryview(question(1)))
+    assert passes(answers, answer(1)) == answer(1)
+    return answers
+
+
+def test_the_browsers_own_answer_is_given_again_under_the_new_number() -> None:
+    assert told(asked_once(), question(200)) == answer(200)
+
+
+def test_a_short_answer_is_framed_as_short() -> None:
+    known = KnownVersion()
+    assert known.answer_to(3) is None
+    known.learn(frame({"id": 3, "result": {"protocolVersion": "1.3"}}))
+    assert known.answer_to(4) == frame({"id": 4, "result": {"protocolVersion": "1.3"}})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(question(2, "Browser.getVersions"), id="another method"),
+        pytest.param(question(2, sessionId="AB"), id="to a page"),
+        pytest.param(question(2, params={}), id="with parameters"),
+        pytest.param(question(2) + question(3), id="two at once"),
+        pytest.param(question(2)[:-1], id="not all of it"),
+        pytest.param(frame({"id": 2, "method": "Browser.getVersion"}), id="not masked"),
+        pytest.param(frame({"id": 2, "method": "Browser.getVersion"}, masked=True, fin=False), id="more to come"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+def test_any_other_question_is_the_browsers(other: bytes) -> None:
+    assert told(asked_once(), other) is None
+
+
+def test_the_end_of_another_message_is_not_taken_for_the_question() -> None:
+    answers = asked_once()
+    text = question(2)
+    # A message whose first part ended where these bytes begin.
+    answers.note_questions(memoryview(bytes((0x81, 0x80 | (len(text) + 1))) + b"\0\0\0\0" + b"x"))
+    assert told(answers, text) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        frame({"id": 1, "error": {"code": -32601, "message": "not found"}}),
+        frame({"id": 1, "result": {}}),
+        frame({"id": 2, "result": VERSION}),
+    ],
+)
+def test_what_is_no_version_is_not_learned(said: bytes) -> None:
+    answers = MissingAnswers()
+    answers.note_questions(memoryview(UPGRADE))
+    passes(answers, SWITCHING)
+    told(answers, question(1))
+    answers.note_questions(memoryview(question(1)))
+    passes(answers, said)
+    assert told(answers, question(5)) is None
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_break_it(data: bytes) -> None:
+    assert told(asked_once(), data) is None
+
+
+@contextmanager
+def a_passage() -> Iterator[tuple[socket, socket]]:
+    driver, driver_side = socketpair()
+    browser, browser_side = socketpair()
+    passage = _Passage(driver_side, browser_side)
+    threads = [threading.Thread(target=work, daemon=True) for work in (passage.ask, passage.answer)]
+    for thread in threads:
+        thread.start()
+    for end in (driver, browser):
+        end.settimeout(5)
+    try:
+        yield driver, browser
+    finally:
+        for end in (driver, browser):
+            end.close()
+        for thread in threads:
+            thread.join(5)
+        for end in (driver_side, browser_side):
+            end.close()
+
+
+def test_an_answer_is_never_put_into_the_middle_of_a_message() -> None:
+    with a_passage() as (driver, browser):
+        driver.sendall(UPGRADE)
+        assert browser.recv(1000) == UPGRADE
+        browser.sendall(SWITCHING)
+        assert driver.recv(1000) == SWITCHING
+        driver.sendall(question(1))
+        assert len(browser.recv(1000)) == len(question(1))
+        browser.sendall(answer(1))
+        assert driver.recv(1000) == answer(1)
+        # Known now, and the browser is in the middle of something else: it is asked again.
+        long = frame({"method": "x", "params": "y" * 50})
+        browser.sendall(long[:20])
+        assert driver.recv(1000) == long[:20]
+        driver.sendall(question(2))
+        assert len(browser.recv(1000)) == len(question(2))
+        browser.sendall(long[20:] + answer(2))
+        assert driver.recv(1000) == long[20:] + answer(2)
+        driver.sendall(question(3))
+        assert driver.recv(1000) == answer(3)
