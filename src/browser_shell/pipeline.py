@@ -152,9 +152,12 @@ class Pipeline(Generic[PlanT]):
 
     async def _look_up(self, plan: PlanT) -> dict[str, Sequence[IpAddress]]:
         answers: dict[str, Sequence[IpAddress]] = {}
+        hosts = self.policy.needs_lookup(plan)
+        if not hosts:
+            return answers
         # A name that is not answered in time has no addresses, and the policy refuses a name without addresses.
         with anyio.move_on_after(LOOKUP_SECONDS):
-            for host in self.policy.needs_lookup(plan):
+            for host in hosts:
                 answers[host] = ()
                 answers[host] = await self.resolver.resolve(host)
         return answers
