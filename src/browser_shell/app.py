@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import signal
 import socket
@@ -166,6 +167,9 @@ async def _run(settings: Settings, front: Callable[[_Parts], Awaitable[None]]) -
     ):
         foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
         async with _browser_running(parts):
+            # What is here now stays: 100 000 objects that no full collection needs to look at, for 40 ms each time.
+            gc.collect()
+            gc.freeze()
             await front(parts)
         foreground.cancel_scope.cancel()
 

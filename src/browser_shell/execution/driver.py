@@ -238,7 +238,9 @@ class AgentBrowserDriver:
             return None
         finally:
             os.close(handle)
-        return orphans.mark_of(pid) if orphans.runs_program(pid, self._settings.program) else None
+        mark, known = orphans.mark_of(pid), self._daemons.get(name)
+        # One that was found to be the driver's still is.
+        return mark if mark == known or orphans.runs_program(pid, self._settings.program) else None
 
 
 async def _reap(pid: int) -> None:

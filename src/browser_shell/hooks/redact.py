@@ -119,6 +119,8 @@ def redact(value: JsonValue) -> JsonValue:
 
 
 def redact_text(text: str) -> str:
+    if not text:
+        return text
     lowered = text.lower()
     for shape in _SHAPES:
         if any(needle in lowered for needle in shape.needles):
