@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import anyio
 import httpx2
@@ -10,7 +11,17 @@ import pytest
 
 from browser_shell.testing.fakes import HangingSandbox, RecordingAudit, a_pipeline
 from browser_shell.testing.live import serving
-from support.wire import BOTH, INITIALIZE, LEGACY_VERSION, Connect, Wire, body, call_params
+from support.wire import (
+    BOTH,
+    ENVELOPE,
+    INITIALIZE,
+    LEGACY_VERSION,
+    Connect,
+    Wire,
+    body,
+    call_params,
+    modern_headers,
+)
 
 
 async def last_record(audit: RecordingAudit) -> str:
@@ -28,6 +39,36 @@ async def test_a_client_that_vanishes_stops_the_sandbox(connect: Connect) -> Non
             with anyio.fail_after(5):
                 await sandbox.begun.wait()
             tasks.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            await sandbox.stopped.wait()
+        assert await last_record(audit) == "CANCELLED"
+
+
+@pytest.mark.promise("mcp:disconnect-stops-the-work")
+@pytest.mark.parametrize(
+    ("padding", "more"),
+    [
+        pytest.param(70_000, "", id="a large body"),
+        pytest.param(
+            0, "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n", id="offers h2c"
+        ),
+    ],
+)
+async def test_one_that_made_the_server_stop_reading_is_missed_too(padding: int, more: str) -> None:
+    audit, sandbox = RecordingAudit(), HangingSandbox()
+    async with serving(a_pipeline(audit=audit, sandbox=sandbox)) as address:
+        url = httpx2.URL(address)
+        params = {**call_params(), "_meta": {**ENVELOPE, "x": "x" * padding}}
+        content = json.dumps(body("tools/call", params)).encode()
+        headers = {**modern_headers("tools/call", "browser-shell"), "Content-Length": str(len(content))}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        client = await anyio.connect_tcp(url.host, url.port or 80)
+        await client.send(f"POST /mcp HTTP/1.1\r\nHost: {url.netloc.decode()}\r\n{head}{more}\r\n".encode())
+        await anyio.sleep(0.05)
+        await client.send(content)
+        with anyio.fail_after(5):
+            await sandbox.begun.wait()
+        await client.aclose()
         with anyio.fail_after(5):
             await sandbox.stopped.wait()
         assert await last_record(audit) == "CANCELLED"

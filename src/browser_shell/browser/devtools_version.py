@@ -55,7 +55,7 @@ class KnownVersion:
     def learn(self, frame: bytes) -> None:
         """Takes the browser's own answer, in its frame."""
         self.waits_for = None
-        text = frame[frame.find(b"{") :]
+        text = frame[frame.find(b'{"id":') :]
         answer = _ANSWER.match(text)
         if answer and len(text) < _LONGEST_ANSWER:
             self._answer = answer[1]

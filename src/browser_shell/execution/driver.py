@@ -160,8 +160,10 @@ class AgentBrowserDriver:
 
     async def kill(self, name: str) -> None:
         """Ends the daemon at once. SIGTERM would wait for the command that it is busy with."""
+        # First: no spare is started for a daemon that is no more.
+        known = self._daemons.pop(name, None)
         await self._spares.drop(name)
-        marks = {mark for mark in (self._daemons.pop(name, None), self._daemon_of(name)) if mark is not None}
+        marks = {mark for mark in (known, self._daemon_of(name)) if mark is not None}
         for mark in marks:
             orphans.kill_now(mark)
         with anyio.CancelScope(shield=True):

@@ -25,8 +25,7 @@ class PageTrouble:
         self._waiting = anyio.CancelScope()
         self._timers: list[asyncio.TimerHandle] = []
         self.dialog: Dialog | None = None
-        """That blocks the page."""
-        self.tab_gone = False
+        """That blocks the page. When the block was cut short and there is none, the tab has gone."""
 
     @contextmanager
     def cuts_short(self) -> Iterator[None]:
@@ -39,6 +38,8 @@ class PageTrouble:
                 timer.cancel()
 
     def _look(self) -> None:
+        if self._waiting.cancel_called:
+            return
         later = asyncio.get_running_loop().call_later
         if not any(tab.active for tab in self._session.tabs()):
             self._timers.append(later(GONE_GRACE_SECONDS, self._give_up_tab))
@@ -47,11 +48,14 @@ class PageTrouble:
             self._timers.append(later(DIALOG_GRACE_SECONDS, self._give_up_if_it_stays, dialog))
 
     def _give_up_tab(self) -> None:
-        self.tab_gone = True
-        self._waiting.cancel()
+        if not self._waiting.cancel_called:
+            self._waiting.cancel()
 
     def _give_up_if_it_stays(self, dialog: Dialog) -> None:
         # A page may show one alert after the other, each of which the driver answers.
-        if self._session.dialog() is dialog:
+        shown = self._session.dialog()
+        if shown is not dialog:
+            self._look()  # At another one, of another tab, that this one hid.
+        elif not self._waiting.cancel_called:
             self.dialog = dialog
             self._waiting.cancel()

@@ -23,7 +23,8 @@ class Departure:
         try:
             yield
         finally:
-            self._then = None
+            if self._then is then:
+                self._then = None
 
     def happened(self) -> None:
         if self._then is not None:

@@ -241,6 +241,10 @@ class StrictHttp(H11Protocol):
             self._disarm()
         if taken:
             super().data_received(data[:taken])
+        if self._framing.done and self._stage is _Stage.BODY:
+            # uvicorn stops reading at a large body, and h11 after a request that offers an upgrade. Nothing more than
+            # this request is ever let through to them, and who does not read does not see that its client has gone.
+            self.flow.resume_reading()
         self._next()
 
     def _discard(self, count: int) -> None:

@@ -184,7 +184,8 @@ class McpEndpoint:
         would take for dead before it ends.
         """
         headers = Headers(scope=scope)
-        if "mcp-protocol-version" not in headers or "text/event-stream" not in headers.get("accept", ""):
+        older = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS
+        if older or "text/event-stream" not in headers.get("accept", ""):
             return False
         match request:
             case {"method": "tools/call", "params": {"name": str(name), "arguments": {**given}, "_meta": {**meta}}}:

@@ -18,6 +18,7 @@ from browser_shell.core.errors import SandboxUnavailable
 
 _CHUNK_BYTES = 65536
 _LEAVE_SECONDS = 3.0
+_RETRY_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,7 @@ class Conversation:
         self._end: int | None = None
         """A file that becomes readable when the program has ended."""
         self._patience: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
 
     async def hold(self, stdin: bytes) -> Finished:
         """Gives the input and waits for the answer. Whoever gives up waiting ends the program and calls `leave`."""
@@ -75,8 +77,9 @@ class Conversation:
         """Lets go of the program's files. To be called once it is not to be heard any more."""
         self._stop_reading()
         self._stop_writing()
-        if self._patience is not None:
-            self._patience.cancel()
+        for timer in (self._patience, self._retry):
+            if timer is not None:
+                timer.cancel()
         if self._end is not None:
             os.close(self._end)
             self._end = None
@@ -149,8 +152,12 @@ class Conversation:
         if self._process.poll() is not None:
             self._ended()
             return
-        self._end = os.pidfd_open(self._process.pid)
-        self._watch(self._end, self._ended)
+        try:
+            self._end = os.pidfd_open(self._process.pid)
+        except OSError:  # There are no files left.
+            self._retry = self._loop.call_later(_RETRY_SECONDS, self._wait_for_end)
+        else:
+            self._watch(self._end, self._ended)
 
     def _ended(self) -> None:
         exit_code = self._process.wait()

@@ -81,8 +81,10 @@ async def finish(begun: Begun, stdin: bytes, *, seconds: float) -> Finished:
         with anyio.fail_after(seconds):
             return await talk.hold(stdin)
     except BaseException as fault:
-        await _end_group(begun.process)
-        talk.leave()
+        try:
+            await _end_group(begun.process)
+        finally:
+            talk.leave()
         if isinstance(fault, TimeoutError):
             raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from fault
         raise

@@ -11,7 +11,8 @@ from browser_shell.http.mcp_endpoint import McpEndpoint
 from browser_shell.testing.fakes import a_pipeline
 
 MODERN = [(b"mcp-protocol-version", b"2026-07-28"), (b"accept", b"application/json, text/event-stream")]
-LEGACY = [(b"accept", b"application/json, text/event-stream")]
+UNKNOWN_ERA = [(b"accept", b"application/json, text/event-stream")]
+LEGACY = [(b"mcp-protocol-version", b"2025-11-25"), *UNKNOWN_ERA]
 ONLY_JSON = [(b"mcp-protocol-version", b"2026-07-28"), (b"accept", b"application/json")]
 
 
@@ -49,7 +50,7 @@ def test_whatever_else_may_become_a_stream(request_: Any) -> None:
     assert not is_brief(request_)
 
 
-@pytest.mark.parametrize("headers", [LEGACY, ONLY_JSON])
+@pytest.mark.parametrize("headers", [UNKNOWN_ERA, LEGACY, ONLY_JSON])
 def test_a_client_of_the_older_era_or_without_streams_gets_what_it_got(headers: list[tuple[bytes, bytes]]) -> None:
     assert not is_brief(call(), headers)
 
@@ -61,3 +62,13 @@ def test_a_departure_is_told_to_the_work_of_the_moment_and_to_no_other() -> None
         departure.happened()
     departure.happened()
     assert told == ["now"]
+
+
+def test_work_that_ends_late_does_not_deafen_the_work_after_it() -> None:
+    departure, told = Departure(), list[str]()
+    first = departure.calls(lambda: told.append("first"))
+    first.__enter__()
+    with departure.calls(lambda: told.append("second")):
+        first.__exit__(None, None, None)
+        departure.happened()
+    assert told == ["second"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -125,6 +126,22 @@ async def test_one_that_does_not_end_after_its_line_is_ended(monkeypatch: pytest
     begun, finished = await answer(LINE % "'{}\\n'" + "time.sleep(60)")
     assert finished.stdout == b"{}\n"
     assert await is_gone(begun.process.pid)
+
+
+async def test_no_answer_is_lost_while_there_are_no_files_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def pidfd_open(pid: int, flags: int = 0) -> int:
+        tries.append(pid)
+        if len(tries) < 3:
+            raise OSError(errno.EMFILE, "too many open files")
+        return really(pid, flags)
+
+    really = os.pidfd_open
+    monkeypatch.setattr("os.pidfd_open", pidfd_open)
+    slow_end = "import os, sys, time; [os.close(n) for n in (0, 1, 2)]; time.sleep(0.3); os._exit(7)"
+    finished = await run(slow_end, seconds=10)
+    assert (finished.exit_code, len(tries)) == (7, 3)
 
 
 async def test_a_line_of_one_that_was_given_up_at_the_same_moment_is_no_fault() -> None:
