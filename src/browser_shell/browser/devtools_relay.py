@@ -20,6 +20,8 @@ log = structlog.get_logger()
 
 _CHUNK_BYTES = 64 * 1024
 _RETRY_SECONDS = 0.05
+_MOMENT_SECONDS = 0.05
+"""For a driver that asks before the answer that it has just got was put down as handed on."""
 _MAX_CONNECTIONS = 64
 """One daemon for each session, and the command lines that look for the browser."""
 _CONNECTIONS_TABLE = Path("/proc/net/tcp")
@@ -165,9 +167,9 @@ class _Passage:
                     self._driver.sendall(part)
 
     def _answered(self, data: memoryview) -> bool:
-        """Whether the driver has its answer already. Never waits: in doubt the browser is asked."""
+        """Whether the driver has its answer already. In doubt the browser is asked."""
         known = self._answers.known(data)
-        if known is None or not self._handing_on.acquire(blocking=False):
+        if known is None or not self._handing_on.acquire(timeout=_MOMENT_SECONDS):
             return False
         try:
             if not self._answers.between_messages:
