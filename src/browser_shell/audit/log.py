@@ -6,17 +6,18 @@ import errno
 import os
 import secrets
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import anyio
-import anyio.to_thread
 import structlog
 
 from browser_shell.audit.chain import Members, OwnKind
 from browser_shell.audit.entries import members_of, moment
 from browser_shell.audit.files import LogFiles, replace_file, require_file_or_nothing
+from browser_shell.audit.flusher import Flusher
 from browser_shell.audit.opening import OpenedLog, open_log
 from browser_shell.audit.writer import ChainWriter, claim
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
@@ -62,8 +63,7 @@ class JsonLinesAudit:
         self._refused_records = 0
         self._flushing: anyio.Event | None = None
         """Set when the flush that runs now is over."""
-        # Of its own, so that a flush never queues behind name lookups.
-        self._flushers = anyio.CapacityLimiter(1)
+        self._flusher = Flusher()
         # Before anything is made beside it.
         require_file_or_nothing(path)
         try:
@@ -83,9 +83,12 @@ class JsonLinesAudit:
             raise
 
     def __enter__(self) -> Self:
+        with suppress(RuntimeError):  # It is tried again when there is something to flush.
+            self._flusher.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._flusher.stop()
         try:
             self._settle()
             self._writer.append(OwnKind.AUDIT_CLOSED.value, self._now(), self._stamp)
@@ -209,7 +212,9 @@ class JsonLinesAudit:
         flush = self._writer.begin_flush()
         over = self._flushing = anyio.Event()
         try:
-            await anyio.to_thread.run_sync(flush.run, limiter=self._flushers)
+            # Whoever gives up waits all the same: the file must not be rotated away under the disk's hands.
+            with anyio.CancelScope(shield=True):
+                await self._flusher.do(flush.run)
             self._writer.flushed(flush)
         except OSError:
             self._writer.flush_failed()

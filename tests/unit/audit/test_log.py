@@ -7,7 +7,7 @@ import resource
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -488,15 +488,35 @@ async def test_an_unfinished_line_is_dropped_and_its_length_recorded(path: Path)
     assert json.loads(raw_lines(path)[-1])["kind"] == "CHECKPOINT"
 
 
+def no_thread(_: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+async def test_a_machine_that_ran_out_of_threads_keeps_no_record_from_the_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with a_writer(path) as audit:
+        monkeypatch.setattr("threading.Thread.start", no_thread)
+        await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        await audit.checkpoint()
+    assert checked(path).sound
+
+
+async def test_the_thread_ends_with_the_log(path: Path) -> None:
+    before = threading.active_count()
+    with a_writer(path) as audit:
+        await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
 async def test_without_a_thread_to_flush_nothing_may_run_and_later_it_may(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def no_thread(*_: object, **__: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    with a_writer(path) as audit:
+    with ExitStack() as held:
         with monkeypatch.context() as starved:
-            starved.setattr("anyio.to_thread.run_sync", no_thread)
+            starved.setattr("threading.Thread.start", no_thread)
+            audit = held.enter_context(a_writer(path))
             with pytest.raises(AuditUnavailable):
                 await audit.record(a_record(RecordKind.SANDBOX_EXEC))
             with pytest.raises(AuditUnavailable):
