@@ -502,6 +502,36 @@ async def test_a_machine_that_ran_out_of_threads_keeps_no_record_from_the_disk(
     assert checked(path).sound
 
 
+async def test_who_gives_up_does_not_leave_the_disk_at_work_behind(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file may be rotated away when nobody flushes."""
+    entered, go_on, over = threading.Event(), threading.Event(), anyio.Event()
+    flush = os.fdatasync
+
+    def slow(file: int) -> None:
+        entered.set()
+        go_on.wait(5)
+        flush(file)
+
+    async def record() -> None:
+        try:
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        finally:
+            over.set()
+
+    with a_writer(path) as audit:
+        monkeypatch.setattr("os.fdatasync", slow)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(record)
+            await anyio.to_thread.run_sync(entered.wait, 5)
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0.1)
+                assert not over.is_set()
+                go_on.set()
+        assert over.is_set()
+    assert checked(path).sound
+
+
 async def test_the_thread_ends_with_the_log(path: Path) -> None:
     before = threading.active_count()
     with a_writer(path) as audit:
