@@ -72,7 +72,7 @@ def build_server(handler: CallHandler, *, new_id: NewId, instructions: str = INS
     async def list_tools(context: _Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_wire_tool(tool) for tool in handler.tools()])
 
-    async def call_tool(context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(context: _Context, params: types.CallToolRequestParams) -> JsonObject:
         scope: Scope = context.request.scope if context.request is not None else {}
         call = ToolCall(
             call_id=new_id(),
@@ -106,8 +106,8 @@ def build_server(handler: CallHandler, *, new_id: NewId, instructions: str = INS
         # modern `tools/call` in order to find that out.
         get_tool_input_schema=_takes_no_headers,
         on_list_tools=list_tools,
-        on_call_tool=call_tool,
     )
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
     # Only the SDK's OpenTelemetry spans are in it; our evidence is the audit log.
     server.middleware.clear()
     return server
@@ -284,8 +284,11 @@ def _wire_tool(tool: ToolDescription) -> types.Tool:
     )
 
 
-def _wire_result(outcome: ToolOutcome) -> types.CallToolResult:
-    """Raises: MCPError for a tool whose failures are errors of the protocol."""
+def _wire_result(outcome: ToolOutcome) -> JsonObject:
+    """Not as the SDK's models: it holds whatever a handler returns against the schema of the client's version anyway.
+
+    Raises: MCPError for a tool whose failures are errors of the protocol.
+    """
     if outcome.error is not None and outcome.fails_by_protocol:
         raise MCPError(code=outcome.error.number, message=outcome.stderr, data=_outcome_data(outcome, outcome.error))
     answer: JsonObject = outcome.answer or {
@@ -294,13 +297,15 @@ def _wire_result(outcome: ToolOutcome) -> types.CallToolResult:
         "stdout": outcome.stdout,
         "stderr": outcome.stderr,
     }
-    text = types.TextContent(text=json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
-    return types.CallToolResult(
-        content=[text, *(_wire_attachment(attachment) for attachment in outcome.attachments)],
-        structured_content=answer,
-        is_error=outcome.error is not None,
-        _meta=_meta(outcome),
-    )
+    text: JsonObject = {"type": "text", "text": json.dumps(answer, ensure_ascii=False, separators=(",", ":"))}
+    result: JsonObject = {
+        "resultType": "complete",
+        "content": [text, *(_wire_attachment(attachment) for attachment in outcome.attachments)],
+        "structuredContent": answer,
+        "isError": outcome.error is not None,
+    }
+    meta = _meta(outcome)
+    return result if meta is None else {**result, "_meta": meta}
 
 
 def _outcome_data(outcome: ToolOutcome, error: ErrorCode) -> JsonObject:
@@ -321,14 +326,12 @@ def _meta(outcome: ToolOutcome) -> JsonObject | None:
     return meta
 
 
-def _wire_attachment(attachment: Attachment) -> types.ImageContent | types.EmbeddedResource:
+def _wire_attachment(attachment: Attachment) -> JsonObject:
     data = base64.b64encode(attachment.content).decode()
     if attachment.mime_type.startswith("image/"):
-        return types.ImageContent(data=data, mime_type=attachment.mime_type)
+        return {"type": "image", "data": data, "mimeType": attachment.mime_type}
     uri = f"browser-shell://artifact/{attachment.name}"
-    return types.EmbeddedResource(
-        resource=types.BlobResourceContents(uri=uri, mime_type=attachment.mime_type, blob=data)
-    )
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": attachment.mime_type, "blob": data}}
 
 
 def _in_words(error: BrowserShellError) -> str:
