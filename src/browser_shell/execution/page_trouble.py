@@ -23,7 +23,9 @@ class PageTrouble:
     def __init__(self, session: BrowserSession) -> None:
         self._session = session
         self._waiting = anyio.CancelScope()
-        self._timers: list[asyncio.TimerHandle] = []
+        self._tab_timer: asyncio.TimerHandle | None = None
+        self._dialog_timer: asyncio.TimerHandle | None = None
+        """One of each kind: a page may open any number of dialogs."""
         self.dialog: Dialog | None = None
         """That blocks the page. When the block was cut short and there is none, the tab has gone."""
 
@@ -34,28 +36,25 @@ class PageTrouble:
             with self._waiting, self._session.watched(self._look):
                 yield
         finally:
-            for timer in self._timers:
-                timer.cancel()
+            for timer in (self._tab_timer, self._dialog_timer):
+                if timer is not None:
+                    timer.cancel()
 
     def _look(self) -> None:
         if self._waiting.cancel_called:
             return
         later = asyncio.get_running_loop().call_later
-        if not any(tab.active for tab in self._session.tabs()):
-            self._timers.append(later(GONE_GRACE_SECONDS, self._give_up_tab))
+        if self._tab_timer is None and not any(tab.active for tab in self._session.tabs()):
+            self._tab_timer = later(GONE_GRACE_SECONDS, self._waiting.cancel)
         dialog = self._session.dialog()
-        if dialog is not None:
-            self._timers.append(later(DIALOG_GRACE_SECONDS, self._give_up_if_it_stays, dialog))
-
-    def _give_up_tab(self) -> None:
-        if not self._waiting.cancel_called:
-            self._waiting.cancel()
+        if self._dialog_timer is None and dialog is not None:
+            self._dialog_timer = later(DIALOG_GRACE_SECONDS, self._give_up_if_it_stays, dialog)
 
     def _give_up_if_it_stays(self, dialog: Dialog) -> None:
-        # A page may show one alert after the other, each of which the driver answers.
-        shown = self._session.dialog()
-        if shown is not dialog:
-            self._look()  # At another one, of another tab, that this one hid.
+        self._dialog_timer = None
+        if self._session.dialog() is not dialog:
+            # A page may show one alert after the other, each of which the driver answers; look at the next one.
+            self._look()
         elif not self._waiting.cancel_called:
             self.dialog = dialog
             self._waiting.cancel()

@@ -96,7 +96,8 @@ class Conversation:
 
     def _write(self) -> None:
         try:
-            self._unsent = self._unsent[os.write(self._input, self._unsent) :] if self._unsent else self._unsent
+            if self._unsent:
+                self._unsent = self._unsent[os.write(self._input, self._unsent) :]
         except BlockingIOError:
             pass
         except OSError:

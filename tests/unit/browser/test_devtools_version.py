@@ -80,7 +80,6 @@ def test_an_answer_of_any_length_is_learned(size: int) -> None:
         pytest.param(question(2, params={}), id="with parameters"),
         pytest.param(question(2) + question(3), id="two at once"),
         pytest.param(question(2)[:-1], id="not all of it"),
-        pytest.param(frame({"id": 2, "method": "Browser.getVersion"}), id="not masked"),
         pytest.param(frame({"id": 2, "method": "Browser.getVersion"}, masked=True, fin=False), id="more to come"),
         pytest.param(b"", id="nothing"),
     ],

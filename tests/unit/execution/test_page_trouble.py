@@ -58,6 +58,16 @@ class FakeSession:
             self.tell()
 
 
+class Restless(FakeSession):
+    """Shows another dialog whenever somebody looks."""
+
+    looks = 0
+
+    def dialog(self) -> Dialog | None:
+        self.looks += 1
+        return Dialog(kind="alert", message=str(self.looks))
+
+
 async def cut_short(session: FakeSession, *then: Callable[[], None], seconds: float = 5) -> PageTrouble:
     """Whether it was: the block itself would take so many seconds."""
     trouble = PageTrouble(cast(BrowserSession, session))
@@ -93,6 +103,17 @@ async def test_the_dialog_that_came_last_is_the_one_that_stays() -> None:
     with anyio.fail_after(3):
         trouble = await cut_short(session, lambda: session.shows(OTHER), lambda: session.shows(ASKS))
     assert trouble.dialog is ASKS
+
+
+async def test_any_number_of_dialogs_is_looked_at_by_one_timer() -> None:
+    """A page that opens them without end must not keep the server busy."""
+    session = Restless()
+    with PageTrouble(cast(BrowserSession, session)).cuts_short():
+        for number in range(300):
+            session.shows(Dialog(kind="alert", message=str(number)))
+        session.looks = 0
+        await anyio.sleep(0.3)
+    assert 1 <= session.looks < 20
 
 
 async def test_a_dialog_that_another_one_hid_is_found() -> None:
