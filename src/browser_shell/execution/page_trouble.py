@@ -18,7 +18,7 @@ GONE_GRACE_SECONDS = 0.5
 
 
 class PageTrouble:
-    """Of one command: by timers that only trouble sets, as tasks that watch for it would cost every call a tenth."""
+    """Of one command: by timers that only trouble sets. Tasks that watch for it would cost every call 0.4 ms."""
 
     def __init__(self, session: BrowserSession) -> None:
         self._session = session
