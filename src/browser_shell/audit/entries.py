@@ -6,11 +6,14 @@ import hmac
 import re
 from dataclasses import fields
 from datetime import UTC, datetime
+from operator import attrgetter
 
 from browser_shell.core.records import AuditRecord
 
 LONGEST_VALUE_CHARACTERS = 512
 _PLAIN = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text", "at_once"})
+_values = attrgetter(*_PLAIN)
+_NOTHING = (None, "")
 # No caller puts these in a record. Should one begin to, the log must not be where it is found out.
 _SECRET = re.compile(
     r"[?&;][\w.%\[\]-]{1,64}="  # a query string
@@ -23,12 +26,11 @@ _SECRET = re.compile(
 
 def members_of(record: AuditRecord, *, text_key: bytes) -> dict[str, str | int | float]:
     """What is written of a record: no empty members, no long ones, no text that was typed."""
-    members: dict[str, str | int | float] = {}
-    for name in _PLAIN:
-        value = getattr(record, name)
-        if value is None or value == "":
-            continue
-        members[name] = as_written(value) if isinstance(value, str) else value
+    members: dict[str, str | int | float] = {
+        name: as_written(value) if isinstance(value, str) else value
+        for name, value in zip(_PLAIN, _values(record), strict=True)
+        if value not in _NOTHING
+    }
     if record.text is not None:
         text = record.text.reveal()
         members["text_length"] = len(text)

@@ -17,7 +17,7 @@ import structlog
 from browser_shell.audit.chain import Members, OwnKind
 from browser_shell.audit.entries import members_of, moment
 from browser_shell.audit.files import LogFiles, replace_file, require_file_or_nothing
-from browser_shell.audit.flusher import Flusher
+from browser_shell.audit.flusher import Flusher, Order
 from browser_shell.audit.opening import OpenedLog, open_log
 from browser_shell.audit.writer import ChainWriter, claim
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
@@ -210,12 +210,11 @@ class JsonLinesAudit:
 
     async def _flush(self) -> None:
         flush = self._writer.begin_flush()
-        over = self._flushing = anyio.Event()
         try:
-            # Whoever gives up waits all the same: the file must not be rotated away under the disk's hands.
-            with anyio.CancelScope(shield=True):
-                await self._flusher.do(flush.run)
-            self._writer.flushed(flush)
+            order = self._flusher.do(flush.run)
+            if not order.is_over:
+                await self._wait_for(order)
+            order.require_success()
         except OSError:
             self._writer.flush_failed()
             raise
@@ -223,6 +222,14 @@ class JsonLinesAudit:
             # No thread could be started for it: the machine, or a page, has used up all processes.
             self._writer.flush_failed()
             raise OSError(errno.EAGAIN, "nothing could flush the log") from cause
+        self._writer.flushed(flush)
+
+    async def _wait_for(self, order: Order) -> None:
+        over = self._flushing = anyio.Event()
+        try:
+            # Whoever gives up waits all the same: the file must not be rotated away under the disk's hands.
+            with anyio.CancelScope(shield=True):
+                await order.wait()
         finally:
             self._flushing = None
             over.set()

@@ -133,7 +133,7 @@ async def test_a_foreign_line_after_the_head_stops_the_start(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("audit:no-record-no-run")
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount; the same fault is made with a size limit elsewhere")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount; test_log.py makes a disk full by a size limit")
 def test_a_disk_that_is_really_full_refuses_and_recovers(tmp_path: Path) -> None:
     script = """
 import os, subprocess, sys, anyio
@@ -175,5 +175,5 @@ anyio.run(main, Path(sys.argv[1]))
     command = ["unshare", "--mount", sys.executable, "-c", script, str(tmp_path), str(tests)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=30, check=False)
     if "unshare failed" in done.stderr or "permission denied" in done.stderr:
-        pytest.skip("a container without the right to mount; the same fault is made with a size limit elsewhere")
+        pytest.skip("a container without the right to mount; test_log.py makes a disk full by a size limit")
     assert done.returncode == 0, done.stderr

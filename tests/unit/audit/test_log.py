@@ -6,12 +6,13 @@ import os
 import resource
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from browser_shell.audit.log import JsonLinesAudit
@@ -219,6 +220,22 @@ async def test_callers_at_the_same_time_share_a_flush(path: Path, monkeypatch: p
         assert len(synced) == 2
 
 
+async def test_callers_at_the_same_time_share_a_flush_also_on_a_quick_disk(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", synced.append)
+        for _ in range(20):
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        await anyio.sleep(0.05)
+        synced.clear()
+        async with anyio.create_task_group() as tasks:
+            for _ in range(50):
+                tasks.start_soon(audit.record, a_record(RecordKind.SANDBOX_EXEC))
+        assert len(synced) <= 3
+
+
 @pytest.mark.promise("audit:durable-before-the-act")
 async def test_nobody_who_waits_for_a_flush_that_fails_may_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused: list[str] = []
@@ -258,6 +275,72 @@ async def test_what_a_failed_flush_may_have_lost_is_written_again(path: Path, mo
                 await audit.record(a_record(RecordKind.SANDBOX_EXEC))
         await audit.record(a_record(RecordKind.SANDBOX_EXEC))
     assert b"\0" not in path.read_bytes()
+    assert checked(path).sound
+
+
+def goes_on_at_once(work: Coroutine[None, None, None]) -> bool:
+    """Whether it ends without giving way to other tasks."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return True
+    work.close()
+    return False
+
+
+async def test_a_disk_that_is_quick_is_waited_for_in_place(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file).st_size))
+        with anyio.fail_after(20):  # On a busy machine no thread may be as quick as that for a while.
+            while not goes_on_at_once(audit.record(a_record(RecordKind.SANDBOX_EXEC))):
+                await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        assert synced[-1] == path.stat().st_size
+
+
+@pytest.mark.promise("audit:durable-before-the-act")
+async def test_a_quick_disk_that_breaks_lets_nobody_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    works = True
+
+    def flush(file: int) -> None:
+        if not works:
+            raise OSError(errno.EIO, "the disk is broken")
+
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", flush)
+        for _ in range(20):
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        works = False
+        for _ in range(2):
+            with pytest.raises(AuditUnavailable):
+                await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        works = True
+        await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+    assert checked(path).sound
+
+
+async def test_a_quick_disk_that_begins_to_hang_does_not_hold_up_the_server(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works, go_on = True, threading.Event()
+
+    def flush(file: int) -> None:
+        if not works:
+            go_on.wait(5)
+
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", flush)
+        for _ in range(20):
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+        works = False
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(audit.record, a_record(RecordKind.SANDBOX_EXEC))
+            began = anyio.current_time()
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            assert anyio.current_time() - began < 2
+            go_on.set()
     assert checked(path).sound
 
 
