@@ -46,7 +46,7 @@ Port: TypeAlias = Annotated[int, Field(ge=1, le=65535), AfterValidator(_usable_p
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class OpenSection(_Section):

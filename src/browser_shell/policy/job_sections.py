@@ -39,7 +39,7 @@ Directory: TypeAlias = Annotated[str, AfterValidator(_plain_directory)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class ToolsSection(_Section):

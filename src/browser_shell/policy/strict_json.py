@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import NoReturn
 
 from browser_shell.core.json_values import JsonValue
@@ -25,11 +26,10 @@ def parse_json(text: str) -> JsonValue:
 
 def _object_without_twins(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     # Readers disagree about which twin wins, so what was judged might not be what runs.
-    result: dict[str, JsonValue] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f"the key {key!r} appears twice")
-        result[key] = value
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        twin = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {twin!r} appears twice")
     return result
 
 
