@@ -60,11 +60,16 @@ class Conversation:
         self._writing = False
         self._end: int | None = None
         """A file that becomes readable when the program has ended."""
+        self._limit: asyncio.TimerHandle | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
-    async def hold(self, stdin: bytes) -> Finished:
-        """Gives the input and waits for the answer. Whoever gives up waiting ends the program and calls `leave`."""
+    async def hold(self, stdin: bytes, *, seconds: float) -> Finished:
+        """Gives the input and waits for the answer. Whoever gives up waiting ends the program and calls `leave`.
+
+        Raises: TimeoutError.
+        """
+        self._limit = self._loop.call_later(seconds, self._give_up)
         for pipe in (self._input, *self._kept):
             os.set_blocking(pipe, False)
         for pipe in self._kept:
@@ -77,7 +82,7 @@ class Conversation:
         """Lets go of the program's files. To be called once it is not to be heard any more."""
         self._stop_reading()
         self._stop_writing()
-        for timer in (self._patience, self._retry):
+        for timer in (self._limit, self._patience, self._retry):
             if timer is not None:
                 timer.cancel()
         if self._end is not None:
@@ -136,12 +141,18 @@ class Conversation:
     def _tell(self, exit_code: int | None) -> None:
         if self._answer.done():
             return
+        if self._limit is not None:
+            self._limit.cancel()
         out, err = self._out, self._err
         self._answer.set_result(
             Finished(
                 exit_code=exit_code, stdout=out.content, stderr=err.content, truncated=out.overflowed or err.overflowed
             )
         )
+
+    def _give_up(self) -> None:
+        if not self._answer.done():
+            self._answer.set_exception(TimeoutError())
 
     def _see_out(self) -> None:
         """One that has said its line. What else it says is not read; it has a moment to end by itself."""

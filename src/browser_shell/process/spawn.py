@@ -78,8 +78,7 @@ async def finish(begun: Begun, stdin: bytes, *, seconds: float) -> Finished:
     """
     talk = Conversation(begun.process, begun.command.bounds)
     try:
-        with anyio.fail_after(seconds):
-            return await talk.hold(stdin)
+        return await talk.hold(stdin, seconds=seconds)
     except BaseException as fault:
         try:
             await _end_group(begun.process)

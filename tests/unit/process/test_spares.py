@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -84,13 +85,38 @@ async def test_dropped_and_left_over_programs_are_ended(busy: set[str]) -> None:
     async with running(spares):
         for name in ("dropped", "left"):
             spares.start(name)
-        processes = [begun.process for begun in spares._waiting.values()]
+        processes = [waiting.begun.process for waiting in spares._waiting.values()]
         await spares.drop("dropped")
         spares.wish("forgotten")
         await spares.drop("forgotten")
         await anyio.wait_all_tasks_blocked()
         assert await spares.take("forgotten") is None
     assert [process.returncode for process in processes] == [-9, -9]
+
+
+async def test_one_that_nobody_comes_for_is_ended_and_another_may_wait(busy: set[str]) -> None:
+    spares = SpareCommands(echo, in_use=busy.__contains__, idle_seconds=0.2)
+    async with running(spares):
+        spares.start("a")
+        (process,) = (waiting.begun.process for waiting in spares._waiting.values())
+        with anyio.fail_after(5):
+            while process.returncode is None:  # noqa: ASYNC110  nobody tells
+                await anyio.sleep(0.01)
+        assert await spares.take("a") is None
+        spares.start("a")
+        finished = await spawn.finish(await taken(spares, "a"), b"hello", seconds=5)
+    assert finished.stdout == b"hello"
+
+
+async def test_one_that_has_just_begun_to_wait_is_kept(busy: set[str]) -> None:
+    spares = SpareCommands(echo, in_use=busy.__contains__, idle_seconds=60)
+    async with running(spares):
+        for name in ("old", "new"):
+            spares.start(name)
+        spares._waiting["old"] = replace(spares._waiting["old"], since=anyio.current_time() - 61)
+        await spares._drop_idle()
+        assert await spares.take("old") is None
+        await spawn.discard(await taken(spares, "new"))
 
 
 @pytest.mark.promise("process:no-orphan")
@@ -120,7 +146,7 @@ async def test_a_program_that_ended_while_it_waited_is_not_handed_out(busy: set[
     spares = SpareCommands(echo, in_use=busy.__contains__)
     async with running(spares):
         spares.start("a")
-        await spawn.discard(spares._waiting["a"])
+        await spawn.discard(spares._waiting["a"].begun)
         assert await spares.take("a") is None
 
 
