@@ -124,7 +124,7 @@ async def _timed(pipeline: Pipeline, number: int) -> float:
 async def _admitted(gate: LimitsGate, number: int) -> float:
     began = time.perf_counter()
     lease = await gate.admit(_call(number))
-    async with lease.running():
+    async with lease.running(40):
         pass
     await lease.settle(None)
     return (time.perf_counter() - began) * 1000

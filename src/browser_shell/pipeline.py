@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -24,6 +24,7 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
+from browser_shell.core.json_values import compact_json
 from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan
 from browser_shell.core.ports import (
     ActivityFeed,
@@ -59,6 +60,7 @@ MAX_STDERR_CHARACTERS = 6_000
 MAX_TOOL_NAME_CHARACTERS = 64
 COMMAND_RULES = "command."
 """Rules that refuse a subcommand, an operand or an option as such, wherever it would lead."""
+
 
 log = structlog.get_logger()
 
@@ -135,8 +137,9 @@ class Pipeline(Generic[PlanT]):
         await self._record(trail, RecordKind.SANDBOX_EXEC)
         began = self.clock.monotonic()
         try:
-            async with trail.lease.running():
-                result = await self._execute(trail, plan)
+            most_seconds = plan.timeout_seconds + plan.settling_seconds + SANDBOX_GRACE_SECONDS
+            async with trail.lease.running(most_seconds):
+                result = await self._execute(trail, plan, most_seconds)
         finally:
             trail.ran_ms = self._ms_since(began)
         return await self._after(trail.call, plan, result)
@@ -164,7 +167,7 @@ class Pipeline(Generic[PlanT]):
 
     async def _before(self, call: ToolCall, plan: PlanT) -> PlanT:
         try:
-            with anyio.fail_after(HOOKS_SECONDS):
+            with self._hooks_in_time():
                 return await self.hooks.before(call, plan)
         except CallRefused:
             raise
@@ -172,14 +175,14 @@ class Pipeline(Generic[PlanT]):
             log.exception("before_hook_failed", call_id=call.call_id)
             raise HookFailed("a hook failed before the command ran; nothing ran", rule_id="hook.before") from error
 
-    async def _execute(self, trail: _Trail[PlanT], plan: PlanT) -> CommandResult:
-        with anyio.move_on_after(plan.timeout_seconds + plan.settling_seconds + SANDBOX_GRACE_SECONDS):
+    async def _execute(self, trail: _Trail[PlanT], plan: PlanT, most_seconds: float) -> CommandResult:
+        with anyio.move_on_after(most_seconds):
             return await self.runner.run(trail.call, plan, _without_secrets(trail.tell))
         raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
 
     async def _after(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
         try:
-            with anyio.fail_after(HOOKS_SECONDS):
+            with self._hooks_in_time():
                 return await self.hooks.after(call, plan, result)
         except CallRefused:
             raise
@@ -187,6 +190,9 @@ class Pipeline(Generic[PlanT]):
             log.exception("after_hook_failed", call_id=call.call_id)
             message = "the command ran, but a hook failed on its result, which is withheld"
             raise HookFailed(message, rule_id="hook.after") from error
+
+    def _hooks_in_time(self) -> AbstractContextManager[object]:
+        return nullcontext() if self.hooks.never_waits else anyio.fail_after(HOOKS_SECONDS)
 
     async def _close(self, trail: _Trail[PlanT]) -> None:
         if trail.lease is not None:
@@ -304,7 +310,7 @@ def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> 
 def _stdout(result: CommandResult) -> str:
     if result.error is not None and result.data is None:
         return ""
-    return _well_formed(json.dumps(result.data, ensure_ascii=False, separators=(",", ":"))) + "\n"
+    return _well_formed(compact_json(result.data)) + "\n"
 
 
 def _stderr(result: CommandResult) -> str:

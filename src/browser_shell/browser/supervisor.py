@@ -106,9 +106,10 @@ class BrowserSupervisor:
 
     async def connection(self, *, seconds: float = 5.0) -> BrowserConnection:
         """The live connection, waiting for a restart that is under way. Raises: BrowserUnavailable."""
-        with anyio.move_on_after(seconds):
-            while self._current is None:
-                await self._changed.wait()
+        if self._current is None:
+            with anyio.move_on_after(seconds):
+                while self._current is None:
+                    await self._changed.wait()
         if self._current is None:
             raise BrowserUnavailable(self._last_fault)
         return self._current

@@ -185,8 +185,10 @@ class Runner(Protocol[PlanT_contra]):
 class CallLease(Protocol):
     """Leave to run one call. Whoever got it settles it, however the call ends."""
 
-    def running(self) -> AbstractAsyncContextManager[None]:
+    def running(self, most_seconds: float) -> AbstractAsyncContextManager[None]:
         """Wraps the execution: counts its time, and ends it when the budget of its task is used up.
+
+        It takes at most `most_seconds` by itself, so that a budget which lasts longer need not be watched.
 
         Raises: BudgetExceeded, unless the block raised something that goes before it (`errors.PRECEDENCE`).
         """

@@ -77,7 +77,7 @@ class BrowserSandbox:
         """Raises: ExecutionTimedOut, SandboxUnavailable, SessionGone, TryLater."""
         deadline = self.clock.monotonic() + plan.timeout_seconds
         try:
-            with anyio.fail_after(plan.timeout_seconds):
+            with anyio.move_on_after(plan.timeout_seconds):
                 if plan.name == "close":
                     existed = await self.sessions.close(principal.subject, plan.session_id)
                     return CommandResult(exit_code=0, data={"closed": existed})
@@ -86,10 +86,8 @@ class BrowserSandbox:
         except ExecutionTimedOut:
             raise
         except TimeoutError as late:
-            raise ExecutionTimedOut(
-                f"{plan.name} was not finished within {plan.timeout_seconds} s. If it had begun, its page was closed "
-                "and cookies are kept; if it stood behind another call of this session, nothing happened"
-            ) from late
+            raise _too_late(plan) from late
+        raise _too_late(plan)
 
     async def _run_held(
         self, principal: Principal, session: BrowserSession, plan: BrowserCommand, deadline: float
@@ -247,6 +245,13 @@ class BrowserSandbox:
             message=result.message,
             attachments=(Attachment(mime_type=mime_type, content=content, name=f"{plan.name}.{extension}"),),
         )
+
+
+def _too_late(plan: BrowserCommand) -> ExecutionTimedOut:
+    return ExecutionTimedOut(
+        f"{plan.name} was not finished within {plan.timeout_seconds} s. If it had begun, its page was closed "
+        "and cookies are kept; if it stood behind another call of this session, nothing happened"
+    )
 
 
 def _blocked_by(dialog: Dialog) -> BrowserShellError:

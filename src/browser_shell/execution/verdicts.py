@@ -8,7 +8,14 @@ from browser_shell.core.results import CommandResult
 from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
 
 # The driver's sentences that mean: the browser is not there. They name ports and addresses, so they are not shown.
-_NO_BROWSER = ("CDP discovery", "Failed to connect", "Connection refused", "WebSocket", "Browser not launched")
+_NO_BROWSER = (
+    "CDP discovery",
+    "CDP response channel closed",
+    "Failed to connect",
+    "Connection refused",
+    "WebSocket",
+    "Browser not launched",
+)
 
 _ONE_ACT = frozenset({"click", "dblclick", "press"})
 """What a text would be after half of it nobody knows; these are done or not."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from browser_shell.core.calls import ToolCall
-from browser_shell.core.json_values import JsonValue
+from browser_shell.core.json_values import JsonValue, compact_json
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 
@@ -18,8 +17,6 @@ LONGEST_ESCAPE = 6
 """A control character in JSON: backslash, u and four digits."""
 SMALLEST_SHARE = 2 * MARKER_ROOM
 """Less room than this for each item of a list says nothing; then its tail is dropped."""
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +30,7 @@ class BoundOutput:
         message = cut(result.message, self.max_message_characters)
         size = _size(result.data)
         if size <= self.max_characters:
-            return replace(result, message=message)
+            return result if message == result.message else replace(result, message=message)
         data = bound(result.data, self.max_characters)
         notice = (
             f"OUTPUT_TRUNCATED: {size} characters, cut to {_size(data)}. "
@@ -62,7 +59,7 @@ def cut(text: str, max_characters: int) -> str:
 
 
 def _size(value: JsonValue) -> int:
-    return len(_encode(value))
+    return len(compact_json(value))
 
 
 def _string_sizes(value: JsonValue) -> Iterator[int]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 from browser_shell.core.calls import ToolCall
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonObject, JsonValue, compact_json
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.results import CommandResult
 
@@ -20,7 +19,6 @@ class _Room:
 
 
 _ROOMS = (_Room(30, 10, 1000, 8000), _Room(15, 5, 500, 3000), _Room(5, 2, 200, 800), _Room(0, 0, 0, 0))
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +30,7 @@ class BoundJobAnswer:
     async def after(self, call: ToolCall, plan: ContainerJob, result: CommandResult) -> CommandResult:
         data = result.data
         for room in _ROOMS:
-            if not isinstance(data, dict) or len(_encode(data)) <= self.max_characters:
+            if not isinstance(data, dict) or len(compact_json(data)) <= self.max_characters:
                 break
             data = _fit(data, room)
         return replace(result, data=data, message=result.message[:4000])

@@ -19,11 +19,14 @@ class HookChain(Generic[PlanT]):
 
     before_hooks: tuple[BeforeHook[PlanT], ...] = ()
     after_hooks: tuple[AfterHook[PlanT], ...] = ()
+    never_waits: bool = False
+    """Whether none of them ever waits for anything. Such a chain needs no time limit: none could cut it short."""
 
     @classmethod
-    def of(cls, hooks: Iterable[Hook[PlanT]]) -> HookChain[PlanT]:
+    def of(cls, hooks: Iterable[Hook[PlanT]], *, never_waits: bool = False) -> HookChain[PlanT]:
         given = tuple(hooks)
         return cls(
+            never_waits=never_waits,
             before_hooks=tuple(hook for hook in given if isinstance(hook, BeforeHook)),
             after_hooks=tuple(hook for hook in reversed(given) if isinstance(hook, AfterHook)),
         )

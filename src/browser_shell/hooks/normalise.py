@@ -20,7 +20,8 @@ class NormaliseData:
     """Data-only JSON, without noise, typed text and server paths."""
 
     async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
-        return replace(result, data=normalise(plan, result.data))
+        data = normalise(plan, result.data)
+        return result if data == result.data else replace(result, data=data)
 
 
 def normalise(plan: BrowserCommand, data: JsonValue) -> JsonValue:

@@ -99,11 +99,16 @@ _SHAPES = (
 )
 
 
+_NEEDLES = tuple({needle for shape in _SHAPES for needle in shape.needles})
+
+
 class RedactSecrets:
     """Runs after everything that may add text, and before the output is cut."""
 
     async def after(self, call: ToolCall, plan: Plan, result: CommandResult) -> CommandResult:
-        return replace(result, data=redact(result.data), message=redact_text(result.message))
+        data, message = redact(result.data), redact_text(result.message)
+        unchanged = data == result.data and message == result.message
+        return result if unchanged else replace(result, data=data, message=message)
 
 
 def redact(value: JsonValue) -> JsonValue:
@@ -122,8 +127,11 @@ def redact_text(text: str) -> str:
     if not text:
         return text
     lowered = text.lower()
+    found = {needle for needle in _NEEDLES if needle in lowered}
+    if not found:
+        return text
     for shape in _SHAPES:
-        if any(needle in lowered for needle in shape.needles):
+        if not found.isdisjoint(shape.needles):
             text = shape.pattern.sub(shape.replacement, text)
     return text
 

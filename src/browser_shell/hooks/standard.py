@@ -18,7 +18,8 @@ def standard_chain(
 ) -> HookChain:
     """`after` runs in reverse: plugins see the result first, and what they add is redacted and bounded too."""
     redaction: tuple[Hook, ...] = (RedactSecrets(),) if redact else ()
-    return HookChain.of([BoundOutput(max_characters=max_output_characters), *redaction, NormaliseData(), *plugins])
+    own: list[Hook] = [BoundOutput(max_characters=max_output_characters), *redaction, NormaliseData()]
+    return HookChain.of([*own, *plugins], never_waits=not plugins)
 
 
 def job_chain(
@@ -26,4 +27,5 @@ def job_chain(
 ) -> HookChain[ContainerJob]:
     """The same for jobs, whose answers have a schema of their own."""
     redaction: tuple[Hook[ContainerJob], ...] = (RedactSecrets(),) if redact else ()
-    return HookChain.of([BoundJobAnswer(max_characters=max_output_characters), *redaction, *plugins])
+    own: list[Hook[ContainerJob]] = [BoundJobAnswer(max_characters=max_output_characters), *redaction]
+    return HookChain.of([*own, *plugins], never_waits=not plugins)

@@ -41,9 +41,13 @@ class LimitsGate:
     places: Places
     clock: Clock
     new_id: NewId
+    counts_here: bool = False
+    """Whether all is counted in this process. Then nothing is ever waited for, and nothing needs a time limit."""
 
     async def admit(self, call: ToolCall) -> GateLease:
         """Raises: BudgetExceeded, RateLimited, LimitsUnavailable."""
+        if self.counts_here:
+            return await self._admit(call)
         try:
             with anyio.fail_after(ADMIT_SECONDS):
                 return await self._admit(call)
@@ -98,10 +102,16 @@ class GateLease:
     ran_seconds: float = 0.0
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, most_seconds: float) -> AsyncIterator[None]:
         """Raises: BudgetExceeded."""
         clock = self.gate.clock
         began = clock.monotonic()
+        if self.task.seconds_left > most_seconds:
+            try:
+                yield
+            finally:
+                self.ran_seconds += clock.monotonic() - began
+            return
         fault: BrowserShellError | None = None
         with anyio.CancelScope() as scope:
             scope.deadline = anyio.current_time() + self.task.seconds_left
@@ -119,14 +129,20 @@ class GateLease:
 
     async def settle(self, result: CommandResult | None) -> None:
         """Never raises: what was done is done, and a place that cannot be given back falls free by itself."""
+        if self.gate.counts_here:
+            await self._settle(result)
+            return
         with anyio.move_on_after(SETTLE_SECONDS, shield=True) as deadline:
             try:
-                await self.give_back()
-                await self.gate.budgets.charge(self.task, ran_seconds=self.ran_seconds, result=result)
+                await self._settle(result)
             except _COUNTERS_AWAY as fault:
                 log.warning("limits_not_settled", call_id=self.call_id, fault=type(fault).__name__)
         if deadline.cancelled_caught:
             log.warning("limits_not_settled", call_id=self.call_id, fault="too slow")
+
+    async def _settle(self, result: CommandResult | None) -> None:
+        await self.give_back()
+        await self.gate.budgets.charge(self.task, ran_seconds=self.ran_seconds, result=result)
 
     async def give_back(self) -> None:
         await self.gate.places.give_back(self.place, self.lease_id)

@@ -24,6 +24,7 @@ def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGa
         places=LocalPlaces(),
         clock=clock,
         new_id=new_id,
+        counts_here=True,
     )
 
 

@@ -37,3 +37,12 @@ def test_only_a_page_that_went_away_is_asked_about() -> None:
     other = DriverReply(success=False, error="Element not found: #x")
     assert not lost_its_page(other)
     assert failed(command("click"), other).error is ErrorCode.COMMAND_FAILED
+
+
+@pytest.mark.parametrize(
+    "said", ["CDP response channel closed", "CDP discovery failed on port 9222", "WebSocket error"]
+)
+def test_a_browser_that_went_away_is_named_and_the_drivers_words_are_not_shown(said: str) -> None:
+    result = failed(command("get"), DriverReply(success=False, error=said))
+    assert result.error is ErrorCode.BROWSER_UNAVAILABLE
+    assert said not in result.message

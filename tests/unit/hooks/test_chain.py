@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from browser_shell.core.calls import ToolCall
+from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.chain import HookChain
-from browser_shell.hooks.standard import standard_chain
+from browser_shell.hooks.standard import job_chain, standard_chain
 from browser_shell.testing.fake_hooks import CrashingAfterHook, NamingHook
 from browser_shell.testing.fakes import a_call, a_plan
 
@@ -62,3 +64,17 @@ async def test_an_operator_can_turn_redaction_off() -> None:
     hidden = await standard_chain().after(a_call(), a_plan(), CommandResult(exit_code=0, data=dict(data)))
     assert shown.data == data
     assert hidden.data != data
+
+
+async def test_only_hooks_of_our_own_go_without_a_time_limit() -> None:
+    chain = standard_chain()
+    assert chain.never_waits
+    with anyio.CancelScope() as cancelled:
+        cancelled.cancel()  # Whatever waits now goes no further.
+        assert await chain.before(a_call(), a_plan()) == a_plan()
+        data: JsonValue = {"lifecycle": 1, "note": "Bearer abcdef123456", "long": "x" * 50_000}
+        await chain.after(a_call(), a_plan(), CommandResult(exit_code=0, data=data))
+    assert not cancelled.cancelled_caught
+    assert job_chain().never_waits
+    assert not standard_chain(plugins=[LeakyHook()]).never_waits
+    assert not HookChain.of([NamingHook("a")]).never_waits

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
@@ -50,7 +52,7 @@ async def refusal(gate: LimitsGate, call: ToolCall) -> CallRefused:
 
 
 async def ran(lease: GateLease, clock: FakeClock, seconds: float, result: CommandResult | None = OK) -> None:
-    async with lease.running():
+    async with lease.running(math.inf):
         clock.advance(seconds)
     await lease.settle(result)
 
@@ -263,15 +265,42 @@ async def test_a_task_whose_time_is_used_up_runs_nothing_more_in_its_window() ->
     assert await passes(gate, a_call())
 
 
-async def test_a_run_is_stopped_when_the_time_of_its_task_is_used_up() -> None:
+@pytest.mark.parametrize("most_seconds", [math.inf, 40, 0.011])
+async def test_a_run_is_stopped_when_the_time_of_its_task_is_used_up(most_seconds: float) -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
     await ran(await gate.admit(a_call()), clock, 9.99)
     lease = await gate.admit(a_call())
-    with pytest.raises(BudgetExceeded) as caught:
-        async with lease.running():
+    with anyio.fail_after(5), pytest.raises(BudgetExceeded) as caught:
+        async with lease.running(most_seconds):
             await anyio.sleep_forever()
     assert caught.value.rule_id == "limits.budget.elapsed"
+
+
+async def test_a_run_that_ends_before_its_budget_could_is_counted_all_the_same() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
+    lease = await gate.admit(a_call())
+    with suppress(SandboxViolation):
+        async with lease.running(9):
+            clock.advance(10)
+            raise SandboxViolation("too many files")
+    await lease.settle(None)
+    error = await refusal(gate, a_call())
+    assert error.rule_id == "limits.budget.elapsed"
+
+
+async def test_counters_of_this_process_are_never_waited_for() -> None:
+    """They have no time limit and no shield, so a call that was cancelled must get through all the same."""
+    gate = a_local_gate(concurrent_calls=1)
+    for _ in range(2):
+        with anyio.CancelScope() as cancelled:
+            cancelled.cancel()
+            lease = await gate.admit(a_call())
+            async with lease.running(30):
+                pass
+            await lease.settle(None)
+        assert not cancelled.cancelled_caught
 
 
 @pytest.mark.promise("limits:precedence")
@@ -291,7 +320,7 @@ async def test_when_the_budget_ends_while_something_else_goes_wrong_the_foremost
     lease.task = replace(lease.task, seconds_left=0.01)
 
     async def run_until_stopped() -> None:
-        async with lease.running():
+        async with lease.running(math.inf):
             try:
                 await anyio.sleep_forever()
             except anyio.get_cancelled_exc_class():
@@ -306,7 +335,7 @@ async def test_a_fault_in_time_is_told_as_it_is() -> None:
     gate = a_local_gate()
     lease = await gate.admit(a_call())
     with pytest.raises(SandboxViolation):
-        async with lease.running():
+        async with lease.running(math.inf):
             raise SandboxViolation("too many files")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -80,7 +81,7 @@ async def test_budgets_are_shared(redis: RedisServer) -> None:
         assert [await outcome(gate, "click", result=FAILED) for gate in (one, other)] == ["", ""]
         assert await outcome(one, "click") == "limits.budget.retries"
         lease = await one.admit(a_call())
-        async with lease.running():
+        async with lease.running(math.inf):
             assert isinstance(one.clock, FakeClock)
             one.clock.advance(6)
         await lease.settle(OK)
@@ -224,7 +225,7 @@ async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: R
         distance.seconds = 0
         assert await outcome(gate) == ""
         lease = await gate.admit(a_call("click"))
-        async with lease.running():
+        async with lease.running(math.inf):
             assert isinstance(gate.clock, FakeClock)
             gate.clock.advance(1)
         distance.seconds = 0.95
