@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Send
 
@@ -19,6 +18,7 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
 }
 """Set unless the application set its own: a page needs another content policy, a static file may be cached."""
+_RAW_SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _STARTS = frozenset({"http.response.start", "websocket.http.response.start"})
 
 
@@ -29,13 +29,13 @@ def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) 
 
 def guarded(send: Send, extra: Mapping[str, str]) -> Send:
     """Adds what every answer carries."""
+    added = _RAW_SECURITY_HEADERS + [(name.lower().encode(), value.encode("latin-1")) for name, value in extra.items()]
 
     async def send_guarded(message: Message) -> None:
         if message["type"] in _STARTS:
-            headers = MutableHeaders(raw=list(message["headers"]))
-            for name, value in {**SECURITY_HEADERS, **extra}.items():
-                headers.setdefault(name, value)
-            message = {**message, "headers": headers.raw}
+            own = {name.lower() for name, _ in message["headers"]}
+            headers = [*message["headers"], *(header for header in added if header[0] not in own)]
+            message = {**message, "headers": headers}
         await send(message)
 
     return send_guarded

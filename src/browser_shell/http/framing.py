@@ -1,12 +1,12 @@
 """HTTP/1.1 framing, read so strictly that no two readers can differ on where a request ends.
 
-h11 forgives bare line feeds, folded headers, repeated lengths, a length beside chunks, and chunk extensions.
+The parser behind it forgives much of what this refuses, and reads some of it differently. It never sees what came: it
+gets a head that is composed anew of what was read here.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 
 MAX_HEAD_BYTES = 16 * 1024
@@ -20,6 +20,10 @@ MAX_HANDSHAKE_LINE_BYTES = 8 * 1024 - 64
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
 _REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb"{1,32}) ([\x21-\x7e]+) HTTP/(1\.[01])")
 _HEADER = re.compile(rb"(" + _TOKEN + rb"{1,256}):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
+_METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
+"""All that could mean something here, though most are refused later. To the parser, CONNECT has no body."""
+_NOT_HANDED_ON = frozenset({b"proxy-connection"})
+"""Never a standard, and to the parser another name of Connection."""
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
 _LONGEST_SIZE_LINE = 8
@@ -56,13 +60,26 @@ class Fault:
 class Head:
     """Of a request line and headers, what says where the request ends and what it may become."""
 
+    request_line: bytes
+    fields: tuple[tuple[bytes, bytes], ...]
+    path: bytes
     length: int
     chunked: bool
     websocket: bool
+    """It asks for the only other protocol that is spoken here, and in full."""
 
-    @property
-    def has_body(self) -> bool:
-        return self.chunked or self.length > 0
+    def composed(self, *, upgrade: bool) -> bytes:
+        """Without `upgrade` it offers no other protocol. Where one is offered, the parser stops, and what follows, be
+        it the body, is a new request for it.
+        """
+        lines = [self.request_line]
+        for name, value in self.fields:
+            lines.append(name + b": " + (value if upgrade or name != b"connection" else _without_upgrade(value)))
+        return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _without_upgrade(options: bytes) -> bytes:
+    return b",".join(option for option in options.split(b",") if option.strip(b" \t").lower() != b"upgrade")
 
 
 def looks_wrong(beginning: bytes | bytearray, *, known_good: int = 0) -> bool:
@@ -80,38 +97,57 @@ def looks_wrong(beginning: bytes | bytearray, *, known_good: int = 0) -> bool:
 def read_head(head: bytes) -> Head | Fault:
     """Judge a head up to and with its empty line."""
     request_line, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-    request = _REQUEST_LINE.fullmatch(request_line)
-    if request is None:
-        return Fault(400, "not an HTTP/1.1 request")
-    if len(request[2]) > MAX_TARGET_BYTES:
-        return Fault(414, "the target is too long")
+    request = _read_request_line(request_line)
+    if isinstance(request, Fault):
+        return request
+    method, target = request
     if len(lines) > MAX_HEADERS:
         return Fault(431, "too many headers")
     headers: dict[bytes, bytes] = {}
-    seen: Counter[bytes] = Counter()
+    fields: list[tuple[bytes, bytes]] = []
     for line in lines:
         field = _HEADER.fullmatch(line)
         if field is None:
             return Fault(400, "not a header")
-        name = field[1].lower()
-        seen[name] += 1
-        headers[name] = field[2].rstrip(b" \t")
-    if any(seen[name] > 1 for name in _ONCE):
-        return Fault(400, "a header that may come once came twice")
-    return _frame(request[1], request[3], headers) or Head(
+        name, value = field[1].lower(), field[2].rstrip(b" \t")
+        if name in headers and name in _ONCE:
+            return Fault(400, "a header that may come once came twice")
+        headers[name] = value
+        if name not in _NOT_HANDED_ON:
+            fields.append((name, value))
+    return _frame(method, headers) or Head(
+        request_line=request_line,
+        fields=tuple(fields),
+        path=target.partition(b"?")[0],
         length=int(headers.get(b"content-length", b"0")),
         chunked=b"transfer-encoding" in headers,
-        websocket=_asks_for_websocket(request[1], request[3], headers, lines),
+        websocket=_asks_for_websocket(method, headers, lines),
     )
 
 
-def _frame(method: bytes, version: bytes, headers: dict[bytes, bytes]) -> Fault | None:
+def _read_request_line(line: bytes) -> tuple[bytes, bytes] | Fault:
+    request = _REQUEST_LINE.fullmatch(line)
+    if request is None:
+        return Fault(400, "not an HTTP/1.1 request")
+    method, target, version = request.groups()
+    if len(target) > MAX_TARGET_BYTES:
+        return Fault(414, "the target is too long")
+    if not target.startswith(b"/") or b"#" in target:
+        return Fault(400, "the target is not a path")
+    if method not in _METHODS:
+        return Fault(501, "no such method")
+    if version != b"1.1":
+        return Fault(505, "only HTTP/1.1 is spoken here")
+    return method, target
+
+
+def _frame(method: bytes, headers: dict[bytes, bytes]) -> Fault | None:
     length, coding = headers.get(b"content-length"), headers.get(b"transfer-encoding")
     if b"host" not in headers:
         return Fault(400, "no Host header")
     if length is not None and not _LENGTH.fullmatch(length):
         return Fault(400, "Content-Length is not a number")
-    if coding is not None and (length is not None or version == b"1.0" or coding.lower() != b"chunked"):
+    if coding is not None and (length is not None or coding.lower() != b"chunked"):
         return Fault(400, "a Transfer-Encoding that is not just chunked")
     if method in (b"GET", b"HEAD") and (coding is not None or int(length or b"0") > 0):
         return Fault(400, "a body where none belongs")
@@ -120,10 +156,10 @@ def _frame(method: bytes, version: bytes, headers: dict[bytes, bytes]) -> Fault 
     return None
 
 
-def _asks_for_websocket(method: bytes, version: bytes, headers: dict[bytes, bytes], lines: list[bytes]) -> bool:
+def _asks_for_websocket(method: bytes, headers: dict[bytes, bytes], lines: list[bytes]) -> bool:
     options = [option.strip().lower() for option in headers.get(b"connection", b"").split(b",")]
     return (
-        (method, version) == (b"GET", b"1.1")
+        method == b"GET"
         and b"upgrade" in options
         and headers.get(b"upgrade", b"").lower() == b"websocket"
         and re.fullmatch(rb"[A-Za-z0-9+/]{22}==", headers.get(b"sec-websocket-key", b"")) is not None

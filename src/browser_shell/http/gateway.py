@@ -10,7 +10,6 @@ from typing import Protocol
 
 import anyio
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +24,7 @@ from browser_shell.http.answers import guarded, refusal
 from browser_shell.http.auth import Callers, Unknown
 from browser_shell.http.mcp_endpoint import MAX_BODY_BYTES
 from browser_shell.http.metrics import Metrics
+from browser_shell.http.request_headers import request_headers
 from browser_shell.http.surface import Area, Neighbours, area_of, offers
 from browser_shell.http.tickets import TicketDesk, Tickets, ticket_in, without_ticket
 from browser_shell.http.traffic import Traffic
@@ -67,7 +67,7 @@ class Gateway:
         if scope["type"] == "lifespan":
             await Router(lifespan=self._lifespan)(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers = request_headers(scope)
         sending = guarded(send, self._grants(scope, headers))
         refused = self._judge_edge(scope, headers)
         if refused is not None:
@@ -85,7 +85,7 @@ class Gateway:
 
     # What anyone may know: no credential has been looked at.
 
-    def _judge_edge(self, scope: Scope, headers: Headers) -> Response | None:
+    def _judge_edge(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         area = self._area(scope)
         preflight = _is_preflight(scope, headers) and area in (Area.MCP, Area.TICKETS)
         if area is None or not (preflight or offers(area, scope.get("method", "GET"))):
@@ -107,7 +107,7 @@ class Gateway:
             return None
         return area
 
-    def _grants(self, scope: Scope, headers: Headers) -> Mapping[str, str]:
+    def _grants(self, scope: Scope, headers: Mapping[str, str]) -> Mapping[str, str]:
         """For a page of a listed origin, and for nobody else, the leave to read the answer."""
         origin = headers.get("origin")
         if origin is None or origin not in self.neighbours.origins:
@@ -124,7 +124,7 @@ class Gateway:
 
     # Who asks.
 
-    async def _request(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _request(self, scope: Scope, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
         area = self._area(scope)
         if area is Area.VIEWER and self.viewer is not None:
             await self._page(self.viewer, scope, receive, send)
@@ -150,7 +150,7 @@ class Gateway:
             return
         await viewer(scope, receive, send)
 
-    def _identify(self, scope: Scope, headers: Headers) -> Principal | Unknown:
+    def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Principal | Unknown:
         # A ticket opens a socket and nothing else, and whoever shows one is judged by it alone.
         if ticket_in(scope["query_string"]) is not None:
             return Unknown("a ticket is not good for this")
@@ -207,7 +207,7 @@ class Gateway:
         if begun and not ended:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _socket(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _socket(self, scope: Scope, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
         ticket = ticket_in(scope["query_string"])
         if self.viewer is None or (ticket is not None and "origin" not in headers):
             # Tickets are for pages, and a page's socket always says where it comes from.
@@ -225,7 +225,7 @@ class Gateway:
         with self.traffic.socket_of(granted.subject):
             await self.viewer({**scope, "state": {**scope.get("state", {}), "grant": granted}}, receive, send)
 
-    async def _grant(self, ticket: str | None, headers: Headers) -> TicketGrant | Response:
+    async def _grant(self, ticket: str | None, headers: Mapping[str, str]) -> TicketGrant | Response:
         if ticket is not None:
             return await self._spend(ticket)
         caller = self.callers.identify(headers.get("authorization"))
@@ -260,7 +260,7 @@ class Gateway:
 _BAD_TICKET = Unknown("this ticket is unknown, expired or spent; ask for a new one")
 
 
-def _is_preflight(scope: Scope, headers: Headers) -> bool:
+def _is_preflight(scope: Scope, headers: Mapping[str, str]) -> bool:
     return scope.get("method") == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
@@ -271,7 +271,7 @@ def _unauthorised(unknown: Unknown) -> Response:
     return refusal(401, unknown.reason, {"WWW-Authenticate": challenge})
 
 
-def _judge_body(scope: Scope, headers: Headers, most_bytes: int) -> Response | None:
+def _judge_body(scope: Scope, headers: Mapping[str, str], most_bytes: int) -> Response | None:
     if "content-encoding" in headers:
         return refusal(415, "a body may not be compressed")
     length, chunked = int(headers.get("content-length", "0")), "transfer-encoding" in headers

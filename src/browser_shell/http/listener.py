@@ -9,16 +9,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
-from math import ceil
 from typing import Any, ClassVar
 
 import anyio
-import h11
 import uvicorn
 from anyio.abc import TaskStatus
 from starlette.types import ASGIApp
 from uvicorn._types import ASGISendEvent
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from browser_shell.core.errors import ConfigurationInvalid
@@ -28,7 +26,6 @@ from browser_shell.http.framing import (
     MAX_HEAD_BYTES,
     ChunkedFraming,
     Fault,
-    Head,
     LengthFraming,
     looks_wrong,
     read_head,
@@ -88,8 +85,6 @@ async def serve_listener(
             ws=RefusableSocket,
             ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
             ws_per_message_deflate=False,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-            timeout_keep_alive=ceil((patience or Patience()).idle_seconds),
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
         )
     )
@@ -140,7 +135,7 @@ class _Stage(Enum):
     REFUSED = "answered; whatever comes is thrown away"
 
 
-class StrictHttp(H11Protocol):
+class StrictHttp(HttpToolsProtocol):
     """uvicorn's protocol behind a stricter reader, with deadlines and a bound on connections."""
 
     patience: ClassVar[Patience]
@@ -150,7 +145,8 @@ class StrictHttp(H11Protocol):
         self.since = 0.0
         self._stage = _Stage.HEAD
         self._beginning = bytearray()
-        self._head: Head | None = None
+        self._is_upgrade = False
+        self._has_begun = False
         self._framing: LengthFraming | ChunkedFraming = LengthFraming(0)
         self._discarded = 0
         self._deadline: asyncio.TimerHandle | None = None
@@ -197,10 +193,7 @@ class StrictHttp(H11Protocol):
                 self._discard(len(data))
 
     def _take_head(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
         known = len(self._beginning)
-        if not known:
-            self._arm(self.patience.head_seconds)
         self._beginning += data
         end = self._beginning.find(b"\r\n\r\n", max(0, known - 3)) + 4
         head = self._beginning[:end] if end > 3 else self._beginning
@@ -211,6 +204,8 @@ class StrictHttp(H11Protocol):
         elif end > 3:
             rest = bytes(self._beginning[end:])
             self._begin(bytes(head), rest)
+        elif not known:
+            self._arm(self.patience.head_seconds)
 
     def _begin(self, head: bytes, rest: bytes) -> None:
         read = read_head(head)
@@ -218,14 +213,18 @@ class StrictHttp(H11Protocol):
             self._refuse(read)
             return
         self._beginning.clear()
-        self._head, self._stage, self._discarded = read, _Stage.BODY, 0
+        self._stage, self._discarded = _Stage.BODY, 0
         self._framing = ChunkedFraming() if read.chunked else LengthFraming(read.length)
+        # Whatever else asks for an upgrade is answered as the plain request it also is.
+        self._is_upgrade = read.websocket and read.path in SOCKET_PATHS
         self._disarm()
-        if read.has_body:
-            self._arm(self.patience.body_seconds)
-        super().data_received(head)
+        self._has_begun = False
+        self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
+        super().data_received(read.composed(upgrade=self._is_upgrade))
         if rest and self._stage is _Stage.BODY:
             self._take_body(rest)
+        if self._stage is _Stage.BODY and not self._framing.done:
+            self._arm(self.patience.body_seconds)
 
     def _take_body(self, data: bytes) -> None:
         taken = self._framing.take(data)
@@ -234,6 +233,9 @@ class StrictHttp(H11Protocol):
             return
         if taken < len(data):
             # A second request before the first was answered: nobody's client does that, smugglers do.
+            if self.cycle.response_complete:
+                self._close()
+                return
             self.cycle.keep_alive = False
         if self.cycle.response_complete:
             self._discard(taken)
@@ -242,8 +244,8 @@ class StrictHttp(H11Protocol):
         if taken:
             super().data_received(data[:taken])
         if self._framing.done and self._stage is _Stage.BODY:
-            # uvicorn stops reading at a large body, and h11 after a request that offers an upgrade. Nothing more than
-            # this request is ever let through to them, and who does not read does not see that its client has gone.
+            # uvicorn stops reading at a large body. Nothing more than this request is ever let through to it, and who
+            # does not read does not see that its client has gone.
             self.flow.resume_reading()
         self._next()
 
@@ -253,25 +255,48 @@ class StrictHttp(H11Protocol):
             self.transport.abort()
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._next()
+        # Without uvicorn's own: it looks for requests that came too early, which are never let through to it, and sets
+        # a timer of its own.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            self._close()
+        else:
+            self.flow.resume_reading()
+            self._next()
+
+    def _close(self) -> None:
+        """What was written still goes out, but not for ever."""
+        self.transport.close()
+        self._arm(self.patience.stuck_write_seconds)
 
     def _next(self) -> None:
         """Back to waiting, when both the request and its answer are complete."""
-        if self._stage is _Stage.BODY and self.conn.their_state is h11.IDLE:
+        if self._stage is _Stage.BODY and self._framing.done and self.cycle.response_complete and self.cycle.keep_alive:
             self._stage = _Stage.HEAD
             self.since = self.loop.time()
             self._arm(self.patience.idle_seconds)
 
-    def _should_upgrade(self) -> bool:
-        # Whatever else asks for an upgrade is answered as the plain request it also is.
-        return self._head is not None and self._head.websocket and self.scope["raw_path"] in SOCKET_PATHS
+    # Should the parser ever read a head differently, the request ends there: an exception in these is a bad request.
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+    def on_message_begin(self) -> None:
+        if self._has_begun:
+            raise ValueError("two requests where one was read")
+        self._has_begun = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        if bool(self.parser.should_upgrade()) is not self._is_upgrade:
+            raise ValueError("another protocol where none was read")
+        super().on_headers_complete()
+
+    def _should_upgrade(self) -> bool:
+        return self._is_upgrade
+
+    def handle_websocket_upgrade(self) -> None:
         # The socket belongs to another protocol now. Frames that came before the handshake was answered are lost.
         self._disarm()
         self._stage = _Stage.REFUSED
-        super().handle_websocket_upgrade(event)
+        super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(Fault(400, "not an HTTP/1.1 request"))

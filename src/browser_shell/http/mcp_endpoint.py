@@ -6,9 +6,8 @@ Only this module and `stdio.py` know the `mcp` SDK.
 from __future__ import annotations
 
 import base64
-import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
@@ -22,18 +21,18 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from browser_shell import __version__
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.errors import BrowserShellError, CallRefused, ErrorCode, UnknownTool
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonObject, JsonValue, compact_json
 from browser_shell.core.ports import CallHandler, NewId, ToolDescription
 from browser_shell.core.records import trace_id_of
 from browser_shell.core.results import Attachment, ToolOutcome
 from browser_shell.http.departure import departure_of
+from browser_shell.http.request_headers import request_headers
 from browser_shell.policy.strict_json import parse_json
 
 SERVER_NAME = "browser-shell"
@@ -169,21 +168,21 @@ class McpEndpoint:
                 await JSONResponse(_error(types.INVALID_REQUEST, "Invalid Request"), 400)(scope, receive, send)
                 return
             receive = _with_opening(opening, receive)
-        if _belongs_to_a_session(scope, request):
+        headers = request_headers(scope)
+        if _belongs_to_a_session(scope, headers, request):
             await self._sessions.handle_request({**scope, "user": _owner(scope)}, receive, send)
             return
         departure = departure_of(scope)
-        if departure is not None and self._is_brief(scope, request):
+        if departure is not None and self._is_brief(headers, request):
             with departure.calls(scope[_WORK].cancel):
                 await self._brief_calls.handle_request(scope, receive, send)
         else:
             await self._single_calls.handle_request(scope, receive, send)
 
-    def _is_brief(self, scope: Scope, request: JsonValue) -> bool:
+    def _is_brief(self, headers: Mapping[str, str], request: JsonValue) -> bool:
         """Whether one JSON answer will do: a call of the modern era that nobody follows, and that no proxy on the way
         would take for dead before it ends.
         """
-        headers = Headers(scope=scope)
         older = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS
         if older or "text/event-stream" not in headers.get("accept", ""):
             return False
@@ -247,6 +246,8 @@ def _read(body: bytes) -> JsonValue:
 
 
 def _is_deep(body: bytes) -> bool:
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return False
     depth = 0
     for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
         depth += 1 if bracket[0] in b"[{" else -1
@@ -255,12 +256,11 @@ def _is_deep(body: bytes) -> bool:
     return False
 
 
-def _belongs_to_a_session(scope: Scope, request: JsonValue) -> bool:
+def _belongs_to_a_session(scope: Scope, headers: Mapping[str, str], request: JsonValue) -> bool:
     """Clients of the older era that shake hands get a session, so that their `notifications/cancelled` finds the call.
 
     A single `tools/list` or `tools/call` without a handshake is served on its own.
     """
-    headers = Headers(scope=scope)
     if headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0]) not in HANDSHAKE_PROTOCOL_VERSIONS:
         return False
     if scope["method"] != "POST" or "mcp-session-id" in headers:
@@ -271,7 +271,7 @@ def _belongs_to_a_session(scope: Scope, request: JsonValue) -> bool:
 def _trace_id(params: types.CallToolRequestParams, scope: Scope) -> str:
     """Of the call's own `_meta`, as SEP-414 has it, else of the HTTP request that brought it."""
     own = trace_id_of((params.meta or {}).get("traceparent"))
-    return own or (trace_id_of(Headers(scope=scope).get("traceparent")) if "headers" in scope else "")
+    return own or (trace_id_of(request_headers(scope).get("traceparent")) if "headers" in scope else "")
 
 
 def _wire_tool(tool: ToolDescription) -> types.Tool:
@@ -297,7 +297,7 @@ def _wire_result(outcome: ToolOutcome) -> JsonObject:
         "stdout": outcome.stdout,
         "stderr": outcome.stderr,
     }
-    text: JsonObject = {"type": "text", "text": json.dumps(answer, ensure_ascii=False, separators=(",", ":"))}
+    text: JsonObject = {"type": "text", "text": compact_json(answer)}
     result: JsonObject = {
         "resultType": "complete",
         "content": [text, *(_wire_attachment(attachment) for attachment in outcome.attachments)],

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import socket
+import time
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -14,8 +17,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.http.framing import MAX_HEAD_BYTES
-from browser_shell.http.listener import Patience, is_loopback, serve_http
+from browser_shell.http.framing import MAX_HEAD_BYTES, Head
+from browser_shell.http.listener import Patience, is_loopback, listen_on, serve_http, serve_listener
 from browser_shell.testing.fakes import a_pipeline
 from browser_shell.testing.live import serving
 from support.raw_http import exchange
@@ -108,6 +111,132 @@ async def test_a_connection_may_idle_between_requests_and_not_for_ever() -> None
 GET = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+@pytest.mark.parametrize("offer", [b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n", b""])
+async def test_who_offers_another_protocol_is_answered_in_this_one_again_and_again(offer: bytes) -> None:
+    call = HEAD + b"Accept: application/json, text/event-stream\r\n" + offer + b"Content-Length: 2\r\n\r\n{}"
+    async with (
+        serving(a_pipeline()) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        for request, status in ((call, 400), (GET.replace(b"\r\n\r\n", b"\r\n" + offer + b"\r\n"), 406), (call, 400)):
+            await stream.send(request)
+            with anyio.fail_after(5):
+                answer = await stream.receive()
+                while b"\r\n\r\n" not in answer or answer.endswith(b"\r\n\r\n"):
+                    answer += await stream.receive()
+            assert answer.startswith(b"HTTP/1.1 %d" % status), answer
+
+
+SMUGGLED = b"DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.mark.promise("gateway:no-smuggling")
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"CONNECT /mcp HTTP/1.1\r\n",
+        b"POST /mcp HTTP/1.1\r\nProxy-Connection: Upgrade\r\nUpgrade: x\r\n",
+        b"POST /mcp HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: x\r\n",
+        b"POST /mcp HTTP/1.1\r\nConnection: x,\tupgrade\t\r\nconnection: close\r\nUpgrade: websocket\r\n",
+    ],
+)
+async def test_a_body_is_never_a_second_request(beginning: bytes, at_once: bool) -> None:
+    request = beginning + HEAD.partition(b"\r\n")[2] + b"Content-Length: %d\r\n\r\n" % len(SMUGGLED)
+    async with (
+        serving(a_pipeline(), patience=HASTY) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        assert statuses(await said(stream, [request + SMUGGLED] if at_once else [request, SMUGGLED])) in ([400], [501])
+
+
+@pytest.mark.promise("gateway:no-smuggling")
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("handed_on", "told"),
+    [
+        (b"CONNECT /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n", {400}),
+        (b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", {400}),
+        (GET + GET, {400}),
+        (GET, {400, 406}),
+    ],
+)
+async def test_should_the_parser_read_another_request_than_we_did_it_goes_no_further(
+    handed_on: bytes, told: set[int], at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Head, "composed", lambda head, upgrade: handed_on)
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(SMUGGLED)
+    async with (
+        serving(a_pipeline(), patience=HASTY) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        answered = statuses(await said(stream, [request + SMUGGLED] if at_once else [request, SMUGGLED]))
+        assert len(answered) == 1
+        assert answered[0] in told
+
+
+async def test_a_second_request_that_the_parser_refuses_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with (
+        serving(a_pipeline(), patience=HASTY) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        await stream.send(GET)
+        assert statuses(await stream.receive()) == [406]
+        monkeypatch.setattr(Head, "composed", lambda head, upgrade: b"BREW /mcp HTTP/1.1\r\n\r\n")
+        assert statuses(await said(stream, [GET])) == [400]
+
+
+def statuses(answer: bytes) -> list[int]:
+    return [int(found) for found in re.findall(rb"HTTP/1\.1 (\d{3}) ", answer)]
+
+
+async def said(stream: anyio.abc.SocketStream, parts: list[bytes]) -> bytes:
+    """All that the server says until it closes the connection."""
+    answer = b""
+    with anyio.fail_after(5), contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        for part in parts:
+            await stream.send(part)
+            with anyio.move_on_after(0.1):
+                while True:
+                    answer += await stream.receive()
+        while True:
+            answer += await stream.receive()
+    return answer
+
+
+@pytest.mark.promise("gateway:slow-clients-are-cut")
+@pytest.mark.parametrize(
+    ("head", "rest"),
+    [
+        (b"Content-Length: 10\r\n", b"0123456789X"),
+        (b"Transfer-Encoding: chunked\r\n", b"1\r\na\r\n0\r\n\r\nX"),
+    ],
+)
+async def test_whoever_goes_on_after_an_early_answer_and_a_whole_body_is_cut(head: bytes, rest: bytes) -> None:
+    async with (
+        serving(a_pipeline(), patience=HASTY) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        await stream.send(b"POST /nope HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n")
+        assert statuses(await stream.receive()) == [403]
+        assert statuses(await said(stream, [rest])) == []
+
+
+@pytest.mark.parametrize("method", [b"BREW", b"CONNECT"])
+async def test_a_second_request_that_is_no_good_is_told_so(method: bytes) -> None:
+    async with (
+        serving(a_pipeline(), patience=HASTY) as address,
+        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
+    ):
+        assert statuses(await said(stream, [GET, method + b" /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"])) == [406, 501]
+
+
+async def test_space_behind_a_value_is_not_part_of_it() -> None:
+    request = b"GET /mcp HTTP/1.1\r\nHost: localhost \t\r\nOrigin: http://localhost \r\n\r\n"
+    async with serving(a_pipeline()) as address:
+        assert await answers(port_of(address), request + b"") == [406]
+
+
 @pytest.mark.promise("gateway:slow-clients-are-cut")
 async def test_a_second_request_must_arrive_in_time_too() -> None:
     async with (
@@ -175,6 +304,46 @@ async def test_who_does_not_read_the_answer_is_cut() -> None:
             await stream.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
             with anyio.fail_after(5):
                 await sent.wait()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.promise("gateway:slow-clients-are-cut")
+async def test_who_does_not_read_the_end_of_the_last_answer_is_cut_too() -> None:
+    """It is too small to fill the server's buffer, and after it nothing more is waited for."""
+    body = bytes(48 * 1024)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            length = [(b"content-length", str(len(body)).encode())]
+            await send({"type": "http.response.start", "status": 200, "headers": length})
+            await send({"type": "http.response.body", "body": body})
+            return
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    listener, ready = listen_on("127.0.0.1", 0), anyio.Event()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    port = listener.getsockname()[1]
+
+    def read_late() -> int:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", port))
+            client.sendall(GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            time.sleep(5 * HASTY.stuck_write_seconds)
+            client.settimeout(5)
+            count = 0
+            with contextlib.suppress(ConnectionResetError):
+                while part := client.recv(65536):
+                    count += len(part)
+            return count
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(serve_listener, answer, listener, on_ready=lambda _: ready.set(), patience=HASTY))
+        await ready.wait()
+        assert await anyio.to_thread.run_sync(read_late) < len(body)
         tasks.cancel_scope.cancel()
 
 
