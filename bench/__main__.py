@@ -14,14 +14,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
 from bench import report
-from bench.boxes import Setup, acting_as, memory_below, page_server, work_folder
+from bench.boxes import MachineTime, Setup, acting_as, memory_below, page_server, work_folder
 from bench.subjects import DriverMcp, Ours, StepFailed, Subject, loop, ours, peer, timed
 from bench.wire import HttpMcp, WireError
 from browser_shell.core.errors import BrowserShellError
@@ -59,6 +59,13 @@ def _arguments() -> argparse.Namespace:
         "--also", type=Path, action="append", default=[], help="another browser-shell command beside ours"
     )
     parser.add_argument("--pause-ms", type=float, default=0, help="before each call, not counted: an agent that thinks")
+    parser.add_argument(
+        "--most-stolen",
+        type=float,
+        default=3.0,
+        help="percent of the machine's time that its host may give to others during a round; beyond it no subject's "
+        "figures of that round count (100: all count)",
+    )
     parser.add_argument("--out", type=Path, default=_ROOT / "bench" / "result.json")
     arguments = parser.parse_args()
     arguments.seconds = arguments.seconds or (35.0 if arguments.quick else 200.0)
@@ -93,7 +100,7 @@ def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
             subject = held.enter_context(peer(setup, name))
             _warm_up(subject, setup.page_url)
             subjects.append(subject)
-        samples, failures, rounds = _rounds(subjects, setup.page_url, arguments)
+        measured = _rounds(subjects, setup.page_url, arguments)
         memory["worked"] = [asdict(row) for row in memory_below(mine.server.pid)]
         listed = _tools_lists(subjects)
         spawn = _spawn_ms(setup)
@@ -105,15 +112,18 @@ def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "load": load,
         "seed": arguments.seed,
         "era": arguments.era,
-        "rounds": rounds,
+        "rounds": measured.counted,
+        "rounds_left_out": measured.left_out,
+        "most_stolen_percent": arguments.most_stolen,
         "subjects": [subject.name for subject in subjects],
-        "steps": report.summary(samples),
+        "steps": report.summary(measured.samples),
         "tools_list": listed,
         "spawn_ms": spawn,
         "memory": memory,
-        "failures": failures,
+        "failures": measured.failures,
         "samples": {
-            name: {step: [round(one, 3) for one in all_] for step, all_ in of.items()} for name, of in samples.items()
+            name: {step: [round(one, 3) for one in all_] for step, all_ in of.items()}
+            for name, of in measured.samples.items()
         },
     }
 
@@ -126,32 +136,47 @@ def _warm_up(subject: Subject, url: str) -> None:
         raise RuntimeError(f"{subject.name} does not work: {fault}") from fault
 
 
-def _rounds(subjects: list[Subject], url: str, arguments: argparse.Namespace) -> tuple[report.Samples, list[str], int]:
+@dataclass(slots=True)
+class _Measured:
+    samples: report.Samples
+    failures: list[str] = field(default_factory=list)
+    counted: int = 0
+    left_out: int = 0
+    """Rounds during which the machine's host gave too much of its time to others."""
+
+
+def _rounds(subjects: list[Subject], url: str, arguments: argparse.Namespace) -> _Measured:
     """One round runs the task once on every subject, in a new order, so that drift and noise hit all alike."""
     chance = random.Random(arguments.seed)  # noqa: S311  an order, not a secret
-    samples: report.Samples = {subject.name: {} for subject in subjects}
-    failures: list[str] = []
+    measured = _Measured({subject.name: {} for subject in subjects})
     end = time.monotonic() + arguments.seconds
     number = 100
-    while time.monotonic() < end and len(failures) < _MOST_FAILURES:
+    while time.monotonic() < end and len(measured.failures) < _MOST_FAILURES:
         number += 1
         spent: dict[str, dict[str, list[float]]] = {}
+        before = MachineTime.now()
         for subject in chance.sample(subjects, len(subjects)):
             try:
                 spent[subject.name] = loop(subject, url, number, pause=arguments.pause_ms / 1000)
             except (StepFailed, WireError, OSError, subprocess.TimeoutExpired) as fault:
-                failures.append(f"round {number}, {subject.name}: {fault}")
+                measured.failures.append(f"round {number}, {subject.name}: {fault}")
         if len(spent) < len(subjects):
             continue  # Only whole rounds count, so that samples stay paired.
+        if MachineTime.now().stolen_percent_since(before) > arguments.most_stolen:
+            measured.left_out += 1
+            continue
+        measured.counted += 1
         for name, steps in spent.items():
+            samples = measured.samples[name]
             for step, values in steps.items():
-                samples[name].setdefault(step, []).extend(values)
-            samples[name].setdefault("loop", []).append(sum(sum(values) for values in steps.values()))
+                samples.setdefault(step, []).extend(values)
+            samples.setdefault("loop", []).append(sum(sum(values) for values in steps.values()))
         if sys.stderr.isatty():
-            print(f"\r{number - 100} rounds, {end - time.monotonic():.0f} s left ", end="", file=sys.stderr, flush=True)
+            seconds = end - time.monotonic()
+            print(f"\r{measured.counted} rounds, {seconds:.0f} s left ", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    return samples, failures, number - 100
+    return measured
 
 
 def _tools_lists(subjects: list[Subject]) -> dict[str, Any]:

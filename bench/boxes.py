@@ -253,6 +253,24 @@ def end_daemon(sockets: Path, program: Path) -> None:
                 time.sleep(0.01)
 
 
+@dataclass(frozen=True, slots=True)
+class MachineTime:
+    """Of all cores together, in ticks of the kernel's clock."""
+
+    stolen: int
+    """What a virtual machine's host gave to others while this machine had work to do."""
+    whole: int
+
+    @classmethod
+    def now(cls) -> MachineTime:
+        # Its last two count what guests of this machine took, which the others count already.
+        ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return cls(stolen=ticks[7], whole=sum(ticks))
+
+    def stolen_percent_since(self, before: MachineTime) -> float:
+        return 100 * (self.stolen - before.stolen) / max(1, self.whole - before.whole)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Of one program, in MB; summed over its processes."""

@@ -58,7 +58,9 @@ def table(result: dict[str, Any]) -> str:
     names = result["subjects"]
     lines = [
         f"{result['machine']}; load {result['load'][0]} at the start, {result['load'][1]} at the end; "
-        f"{result['rounds']} rounds, seed {result['seed']}, era {result['era']}, failures {len(result['failures'])}",
+        f"{result['rounds']} rounds, {result['rounds_left_out']} left out because the machine's host gave more than "
+        f"{result['most_stolen_percent']:.0f} % of it to others, seed {result['seed']}, era {result['era']}, "
+        f"failures {len(result['failures'])}",
         "",
         "p50/p90 in ms".ljust(14)
         + "".join(name.rjust(15) for name in names)
