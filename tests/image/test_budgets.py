@@ -109,3 +109,8 @@ def test_a_changed_line_of_code_is_built_quickly(engine: Engine, measured: Footp
         builds.append(footprint.code_build_seconds(engine))
     measured.code_build_seconds = min(builds)
     assert within(measured.code_build_seconds, 5), builds
+
+
+def test_what_a_change_leaves_as_it_was_is_built_again_under_its_new_name(engine: Engine) -> None:
+    """Podman gets the stages as images that are named after all that goes into them: here two names for the same."""
+    assert footprint.changed_build_seconds(engine, "deploy/image/Dockerfile") > 0
