@@ -88,6 +88,7 @@ def build_browser(
         driver_listener=(
             held.enter_context(listen_for_driver(settings.devtools_port)) if unsafe_network is None else None
         ),
+        under_way=driver.under_way,
         serve_egress=proxy.serve,
         tabs=tabs,
         unsafe_network=unsafe_network,

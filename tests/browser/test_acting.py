@@ -48,6 +48,23 @@ def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -
         page.saw(["click", "other", True])
 
 
+def test_the_page_sees_the_mouse_come_before_it_sees_the_button(browser: Session, site: Site) -> None:
+    """The driver is told that the mouse has moved before Chromium says so."""
+    kinds = ["mouseover", "mousemove", "mousedown", "mouseup", "click"]
+    page = site.watch(
+        f"""<button id=b>Press</button><script>
+        for (const kind of {kinds}) b.addEventListener(kind, () => tell([kind, b.matches(':hover')]))</script>"""
+    )
+    browser.ok("open", page.url)
+    for _ in range(5):
+        page.told.clear()
+        browser.ok("click", "#b")
+        page.saw(["click", True])
+        seen = [kind for kind, hovered in page.told if hovered]
+        assert seen == [kind for kind in kinds if kind in seen]
+        assert {"mousedown", "mouseup"} <= {*seen}
+
+
 def test_a_double_click_is_seen_as_one(browser: Session, page: WatchedPage) -> None:
     browser.ok("dblclick", "#b")
     page.saw(["dblclick", "b", True])

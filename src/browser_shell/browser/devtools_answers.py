@@ -1,7 +1,8 @@
 """Answers the driver's questions that Chromium no longer answers: those to a page that has gone in the meantime.
 
 Chromium drops them, and the driver, which attaches to every page of the browser, would wait half a minute for each.
-What passes is read, never changed: an answer is only ever added between two messages of Chromium.
+What passes is read, never changed: an answer is only ever added between two messages of Chromium. So are those that
+are known before Chromium gives them.
 """
 
 from __future__ import annotations
@@ -9,21 +10,37 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple, TypeAlias
 
+from browser_shell.browser.devtools_ahead import answer_of, result_ahead
+from browser_shell.browser.devtools_version import QUESTION as VERSION_QUESTION
 from browser_shell.browser.devtools_version import KnownVersion
-from browser_shell.browser.websocket_messages import MessageReader, text_frame
+from browser_shell.browser.websocket_messages import Message, MessageReader, text_frame, whole_message
 
-_QUESTION = re.compile(rb'\{"id":(\d{1,15}),')
+_QUESTION = re.compile(rb'\{"id":(\d{1,15}),"method":"([A-Za-z.]{1,64})"')
 _TO_PAGE = re.compile(rb'"sessionId":"([0-9A-F]{1,64})"\}\Z')
 _ANSWER = re.compile(rb'\{"id":(\d{1,15}),')
 _PAGE_GONE = re.compile(rb'\{"method":"Target\.detachedFromTarget","params":\{"sessionId":"([0-9A-F]{1,64})"')
 
 
+UnderWay: TypeAlias = Callable[[], Collection[str]]
+"""Tells the commands that all the drivers are busy with. Called in any thread."""
+
+
+class KnownAnswer(NamedTuple):
+    """That may be handed to the driver between two messages."""
+
+    frame: bytes
+    browser_is_asked: bool
+    """Whether the question goes to the browser all the same."""
+
+
 class MissingAnswers:
     """Of one connection of the driver. Each direction has a thread of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, under_way: UnderWay) -> None:
+        self._under_way = under_way
         self._from_driver = MessageReader(begins_with=b"GET ")
         self._from_browser = MessageReader(begins_with=b"HTTP/1.1 101 ")
         self._open: dict[int, bytes] = {}
@@ -31,26 +48,36 @@ class MissingAnswers:
         self._lock = threading.Lock()
         self._version = KnownVersion()
 
-    def known(self, data: memoryview) -> bytes | None:
-        """The answer to `data`, if that is one whole question to which the browser has given its answer before.
+    def take_questions(self, data: memoryview) -> KnownAnswer | None:
+        """To be called before `data` is handed to the browser.
 
-        It may be handed to the driver only between two messages.
+        Returns the answer, if `data` is one whole question, and the browser has answered it before or has nothing to
+        say to it.
         """
-        number = self._version.number_of(data) if self._from_driver.between_messages else None
-        return self._version.answer_to(number) if number is not None else None
+        question = whole_message(data) if self._from_driver.between_messages else None
+        if question is not None:
+            return self._take(question)
+        for question in self._from_driver.read(data):
+            self._take(question)
+        return None
+
+    def _take(self, question: Message) -> KnownAnswer | None:
+        begins = _QUESTION.match(question.head)
+        if begins is None:
+            return None
+        number, page = int(begins[1]), _TO_PAGE.search(question.tail)
+        if page is None:
+            version = self._version.answer_to(number) if VERSION_QUESTION.fullmatch(question.head) else None
+            return KnownAnswer(version, browser_is_asked=False) if version is not None else None
+        with self._lock:
+            self._open[number] = page[1]
+        result = result_ahead(begins[2], question.head, under_way=self._under_way())
+        return KnownAnswer(answer_of(number, result, page[1]), browser_is_asked=True) if result is not None else None
 
     @property
     def between_messages(self) -> bool:
         """Whether what the driver got so far ends with a message."""
         return self._from_browser.between_messages
-
-    def note_questions(self, data: memoryview) -> None:
-        """To be called before `data` is handed to the browser."""
-        for message in self._from_driver.read(data):
-            question, page = _QUESTION.match(message.head), _TO_PAGE.search(message.tail)
-            if question and page:
-                with self._lock:
-                    self._open[int(question[1])] = page[1]
 
     def complete(self, data: memoryview) -> Iterator[memoryview | bytes]:
         """What the driver has to get: `data` as it is, and between its messages the answers that are missing."""

@@ -13,7 +13,7 @@ import anyio
 import structlog
 from anyio import to_thread
 
-from browser_shell.browser.devtools_answers import MissingAnswers
+from browser_shell.browser.devtools_answers import MissingAnswers, UnderWay
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 
 log = structlog.get_logger()
@@ -46,7 +46,11 @@ def listen_for_driver(port: int) -> socket.socket:
 
 
 async def relay(
-    listener: socket.socket, connect: Callable[[], Awaitable[socket.socket]], *, allowed_uids: frozenset[int]
+    listener: socket.socket,
+    connect: Callable[[], Awaitable[socket.socket]],
+    *,
+    allowed_uids: frozenset[int],
+    under_way: UnderWay,
 ) -> None:
     """Joins every connection of an allowed account to one of `connect`'s, until cancelled.
 
@@ -83,7 +87,8 @@ async def relay(
         except BrowserUnavailable:
             return
         with inner:
-            await _join(driver=client, browser=inner, threads=threads)
+            passage = _Passage(client, inner, MissingAnswers(under_way=under_way))
+            await _join(driver=client, browser=inner, passage=passage, threads=threads)
 
     async with anyio.create_task_group() as connections:
         while True:
@@ -111,7 +116,9 @@ def _owner_of(peer_port: int, our_port: int) -> int | None:
     return None
 
 
-async def _join(*, driver: socket.socket, browser: socket.socket, threads: anyio.CapacityLimiter) -> None:
+async def _join(
+    *, driver: socket.socket, browser: socket.socket, passage: _Passage, threads: anyio.CapacityLimiter
+) -> None:
     """Copies both ways until either side has gone: DevTools connections end as a whole.
 
     By threads that wait inside the kernel: a command of the driver is a dozen questions and answers in a row, and each
@@ -120,8 +127,6 @@ async def _join(*, driver: socket.socket, browser: socket.socket, threads: anyio
     for end in (driver, browser):
         end.setblocking(True)
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    passage = _Passage(driver, browser)
 
     def copy(what: Callable[[], None]) -> None:
         try:
@@ -147,17 +152,17 @@ async def _join(*, driver: socket.socket, browser: socket.socket, threads: anyio
 class _Passage:
     """Between one connection of the driver and one of the browser. Each direction has a thread of its own."""
 
-    def __init__(self, driver: socket.socket, browser: socket.socket) -> None:
+    def __init__(self, driver: socket.socket, browser: socket.socket, answers: MissingAnswers) -> None:
         self._driver = driver
         self._browser = browser
-        self._answers = MissingAnswers()
+        self._answers = answers
         self._handing_on = threading.Lock()
         """Held while the driver is sent something."""
 
     def ask(self) -> None:
         for data in _received(self._driver):
-            if not self._answered(data):
-                self._answers.note_questions(data)
+            known = self._answers.take_questions(data)
+            if known is None or not self._told(known.frame) or known.browser_is_asked:
                 self._browser.sendall(data)
 
     def answer(self) -> None:
@@ -166,15 +171,14 @@ class _Passage:
                 for part in self._answers.complete(data):
                     self._driver.sendall(part)
 
-    def _answered(self, data: memoryview) -> bool:
-        """Whether the driver has its answer already. In doubt the browser is asked."""
-        known = self._answers.known(data)
-        if known is None or not self._handing_on.acquire(timeout=_MOMENT_SECONDS):
+    def _told(self, answer: bytes) -> bool:
+        """Whether the driver got this answer. In doubt it has to wait for the browser's."""
+        if not self._handing_on.acquire(timeout=_MOMENT_SECONDS):
             return False
         try:
             if not self._answers.between_messages:
                 return False
-            self._driver.sendall(known)
+            self._driver.sendall(answer)
             return True
         finally:
             self._handing_on.release()

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 
-from browser_shell.browser.websocket_messages import text_frame, whole_message
+from browser_shell.browser.websocket_messages import text_frame
 
-_LONGEST_QUESTION = 64
-"""Of the whole frame. Whatever is longer is not looked at."""
-_QUESTION = re.compile(rb'\{"id":(\d{1,15}),"method":"Browser\.getVersion"\}')
+QUESTION = re.compile(rb'\{"id":\d{1,15},"method":"Browser\.getVersion"\}')
 _ANSWER = re.compile(rb'\{"id":\d{1,15},("result":\{"protocolVersion":.+\})\Z', re.DOTALL)
 _LONGEST_ANSWER = 60_000
 
@@ -24,12 +22,6 @@ class KnownVersion:
         self.waits_for: int | None = None
         """The number of a question whose answer is to be remembered."""
         self._answer = b""
-
-    def number_of(self, data: memoryview) -> int | None:
-        """The number of the question, if `data` is this question and nothing else."""
-        message = whole_message(data) if len(data) <= _LONGEST_QUESTION else None
-        question = _QUESTION.fullmatch(message.head) if message is not None else None
-        return int(question[1]) if question else None
 
     def answer_to(self, number: int) -> bytes | None:
         """A frame for the driver; None as long as nothing is known, and then the answer is waited for."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -65,6 +65,7 @@ class Session:
     """Target of the tab that commands act on."""
     denials_told: float = 0.0
     """Refused connections before this moment have been told to the agent."""
+    watched: ContextTabs | None = None
     bound: str = ""
     """Target that the driver's daemon acts on; brought in line with `active` before each command."""
 
@@ -171,17 +172,19 @@ class Session:
         ordered = sorted(tabs.values(), key=lambda tab: tab.target_id != self.active)
         return next((tab for tab in ordered if tab.dialog is not None), None)
 
-    @contextmanager
-    def watched(self, on_trouble: Callable[[], None]) -> Iterator[None]:
-        """Calls `on_trouble` whenever a dialog opens or a tab goes, and at once where that has happened already."""
-        context = self._context()
-        context.on_trouble = on_trouble
-        if self.active not in context.tabs or self.dialog() is not None:
-            on_trouble()
-        try:
-            yield
-        finally:
-            context.on_trouble = None
+    def watch(self, on_trouble: Callable[[], None] | None) -> None:
+        """Calls it whenever a dialog opens or a tab goes, and at once where that has happened already.
+
+        Until another one is given, or None.
+        """
+        if self.watched is not None:
+            self.watched.on_trouble = None
+        self.watched = None
+        if on_trouble is not None:
+            self.watched = self._context()
+            self.watched.on_trouble = on_trouble
+            if self.active not in self.watched.tabs or self.dialog() is not None:
+                on_trouble()
 
     async def tab_closing(self) -> None:
         """Waits until the tab that commands act on is gone."""

@@ -24,6 +24,7 @@ from browser_shell.browser.chromium import (
     unjailed_chromium,
 )
 from browser_shell.browser.devtools import DevTools, DevToolsEvent, DevToolsRefused, connect_devtools
+from browser_shell.browser.devtools_answers import UnderWay
 from browser_shell.browser.devtools_relay import own_uids, relay
 from browser_shell.browser.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.jail import JailSettings, running_jail
@@ -69,6 +70,7 @@ class BrowserSupervisor:
         chromium: ChromiumSettings,
         jail: JailSettings,
         driver_listener: socket.socket | None,
+        under_way: UnderWay,
         serve_egress: ServeEgress,
         tabs: TabTracker,
         unsafe_network: OpenNetwork | None,
@@ -77,6 +79,7 @@ class BrowserSupervisor:
         self._chromium = chromium
         self._jail = jail
         self._driver_listener = driver_listener
+        self._under_way = under_way
         self._serve_egress = serve_egress
         self._tabs = tabs
         self._unsafe = unsafe_network
@@ -176,7 +179,12 @@ class BrowserSupervisor:
 
     async def _relay(self, listener: socket.socket, connect: Connect) -> None:
         account = self._chromium.account
-        await relay(listener, connect, allowed_uids=own_uids(account.uid if account else None))
+        await relay(
+            listener,
+            connect,
+            allowed_uids=own_uids(account.uid if account else None),
+            under_way=self._under_way,
+        )
 
     async def _unjailed_life(self, network: OpenNetwork, display: RunningDisplay) -> None:
         remove_profile(self._chromium)

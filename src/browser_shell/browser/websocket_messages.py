@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_HEAD_BYTES = 128
+_HEAD_BYTES = 192
 _TAIL_BYTES = 64
 _MAX_HANDSHAKE_BYTES = 64 * 1024
 _FINAL_TEXT = 0x81

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -281,8 +281,11 @@ class BrowserSession(Protocol):
 
     def dialog(self) -> Dialog | None: ...
 
-    def watched(self, on_trouble: Callable[[], None]) -> AbstractContextManager[None]:
-        """Calls `on_trouble` whenever a dialog opens or a tab goes, and at once where that has happened already."""
+    def watch(self, on_trouble: Callable[[], None] | None) -> None:
+        """Calls it whenever a dialog opens or a tab goes, and at once where that has happened already.
+
+        Until another one is given, or None.
+        """
 
     async def tab_closing(self) -> None: ...
 

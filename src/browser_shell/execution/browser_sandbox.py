@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -102,11 +100,16 @@ class BrowserSandbox:
             await self._unblocked(session)
             tabs_before = {tab.tab_id for tab in session.tabs()}
             began = self.clock.monotonic()
-            async with self._recovered(session):
+            try:
                 await self._bind(session)
                 if session.active != page_before:
                     await self.driver.settle(session.name)
                 result = await self._drive(session, plan, deadline)
+            except (TimeoutError, anyio.get_cancelled_exc_class()):
+                # However it was cut short, the next call of this session finds a page that answers.
+                with anyio.move_on_after(_RECOVERY_SECONDS, shield=True):
+                    await session.abandon_page()
+                raise
             requester = Requester(subject=principal.subject, session_id=plan.session_id)
             result, told = explain_denials(result, self.denials.since(requester, session.denials_told), began)
             session.denials_told = self.clock.monotonic()
@@ -133,16 +136,6 @@ class BrowserSandbox:
         dialog = session.dialog()
         if dialog is not None and (dialog is asked or dialog.kind != "alert"):
             raise _blocked_by(dialog)
-
-    @asynccontextmanager
-    async def _recovered(self, session: BrowserSession) -> AsyncIterator[None]:
-        """However the block is cut short, the next call of this session finds a page that answers."""
-        try:
-            yield
-        except (TimeoutError, anyio.get_cancelled_exc_class()):
-            with anyio.move_on_after(_RECOVERY_SECONDS, shield=True):
-                await session.abandon_page()
-            raise
 
     async def _bind(self, session: BrowserSession) -> None:
         """Points the driver at the session's active tab."""
@@ -171,7 +164,7 @@ class BrowserSandbox:
         Raises: DialogOpen.
         """
         trouble = PageTrouble(session)
-        with trouble.cuts_short():
+        with trouble:
             return await self.driver.run(
                 session.name,
                 driver_words(plan, file=file, wait_ms=wait_ms),

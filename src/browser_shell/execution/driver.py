@@ -19,6 +19,8 @@ from browser_shell.process.conversation import Bounds
 from browser_shell.process.spares import SpareCommands
 
 Words = Sequence[str]
+_Note = tuple[int, int]
+"""Which file it is, and when it was written."""
 
 # A snapshot of a page with 900 controls is 73 kB; this leaves room for one fifty times as large.
 _MAX_OUTPUT_BYTES = 4 * 1024 * 1024
@@ -79,14 +81,24 @@ def write_driver_files(settings: DriverSettings) -> None:
         path.chmod(0o444)
 
 
+@dataclass(frozen=True, slots=True)
+class _Daemon:
+    """Of one session, made ready."""
+
+    witness: orphans.Witness
+    note: _Note
+    """Of its pid file: another daemon would write its own."""
+
+
 class AgentBrowserDriver:
     """The agent-browser CLI and its daemons, one daemon a session."""
 
     def __init__(self, settings: DriverSettings) -> None:
         self._settings = settings
         self._env = _environment(settings)
-        self._daemons: dict[str, orphans.ProcessMark] = {}
-        self._busy: set[str] = set()
+        self._daemons: dict[str, _Daemon] = {}
+        self._busy: dict[str, Sequence[Words]] = {}
+        """The sessions whose driver is at work, and with what."""
         self._spares = SpareCommands(self._command, in_use=self._busy.__contains__)
 
     async def keep_spares(self) -> None:
@@ -98,8 +110,7 @@ class AgentBrowserDriver:
 
         Raises: SandboxUnavailable.
         """
-        known = self._daemons.get(name)
-        if known is not None and self._daemon_of(name) == known:
+        if self._is_ready(name):
             return False
         await self.kill(name)
         self._pin(name, target_id)
@@ -111,20 +122,40 @@ class AgentBrowserDriver:
 
         Raises: ExecutionTimedOut, SandboxUnavailable.
         """
-        self._busy.add(name)
+        self._busy[name] = commands
         try:
             reply = await self._invoke(name, commands, annotate=annotate, seconds=seconds)
         finally:
-            self._busy.discard(name)
+            del self._busy[name]
         if name in self._daemons:
             self._spares.wish(name)
-        known, running = self._daemons.get(name), self._daemon_of(name)
-        if known is not None and running != known:
-            await _reap(self._daemons.pop(name).pid)
-            if running is not None:
-                # The CLI started another, which opened the control port that every daemon opens.
-                await self._quieten(name)
+            if not self._is_ready(name):
+                await self._replace(name)
         return reply
+
+    def _is_ready(self, name: str) -> bool:
+        """Whether the daemon that was made ready lives, and is still the session's."""
+        known = self._daemons.get(name)
+        return known is not None and known.witness.lives and self._note_of(name) == known.note
+
+    async def _replace(self, name: str) -> None:
+        """The CLI found the daemon dead, and may have started another, with the control port that each one opens."""
+        known, running = self._forget(name), self._daemon_of(name)
+        if known is not None and known != running:
+            await _reap(known.pid)
+        if running is not None:
+            await self._quieten(name)
+
+    def _forget(self, name: str) -> orphans.ProcessMark | None:
+        known = self._daemons.pop(name, None)
+        if known is None:
+            return None
+        known.witness.close()
+        return known.witness.mark
+
+    def under_way(self) -> list[str]:
+        """The names of the commands that drivers are busy with. For any thread."""
+        return [words[0] for commands in [*self._busy.values()] for words in commands]
 
     def foresee(self, name: str) -> None:
         """A command of this session is about to come: its CLI may start now, and waits for its words."""
@@ -139,7 +170,7 @@ class AgentBrowserDriver:
         """
         with anyio.move_on_after(_SETTLE_SECONDS):
             async with anyio.create_task_group() as tasks:
-                for other in self._daemons.keys() - self._busy - {name}:
+                for other in self._daemons.keys() - self._busy.keys() - {name}:
                     tasks.start_soon(self._hear_from, other)
 
     async def _hear_from(self, name: str) -> None:
@@ -156,12 +187,12 @@ class AgentBrowserDriver:
 
         Not killed at once: a dialog that is open would be answered with no.
         """
-        self._daemons.pop(name, None)
+        self._forget(name)
 
     async def kill(self, name: str) -> None:
         """Ends the daemon at once. SIGTERM would wait for the command that it is busy with."""
         # First: no spare is started for a daemon that is no more.
-        known = self._daemons.pop(name, None)
+        known = self._forget(name)
         await self._spares.drop(name)
         marks = {mark for mark in (known, self._daemon_of(name)) if mark is not None}
         for mark in marks:
@@ -187,11 +218,14 @@ class AgentBrowserDriver:
     async def _quieten(self, name: str) -> None:
         """Every daemon opens an unauthenticated control server on loopback; close it before anything else happens."""
         reply = await self._invoke(name, [("stream", "disable")], annotate=False, seconds=_PREPARE_SECONDS)
-        mark = self._daemon_of(name)
-        if not reply.success or mark is None or (self._settings.sockets / f"{name}.stream").exists():
+        note, mark = self._note_of(name), self._daemon_of(name)
+        witness = _witness_of(mark) if mark is not None else None
+        if not reply.success or note is None or witness is None or self._control_port_of(name).exists():
+            if witness is not None:
+                witness.close()
             await self.kill(name)
             raise SandboxUnavailable(f"the driver could not be made ready: {reply.error or 'no daemon'}")
-        self._daemons[name] = mark
+        self._daemons[name] = _Daemon(witness, note)
 
     async def _invoke(self, name: str, commands: Sequence[Words], *, annotate: bool, seconds: float) -> DriverReply:
         stdin: JsonValue = [list(words) for words in commands]
@@ -228,6 +262,16 @@ class AgentBrowserDriver:
         if self._settings.account is not None:
             os.chown(path, self._settings.account.uid, self._settings.account.gid, follow_symlinks=False)
 
+    def _control_port_of(self, name: str) -> Path:
+        return self._settings.sockets / f"{name}.stream"
+
+    def _note_of(self, name: str) -> _Note | None:
+        try:
+            found = os.lstat(f"{self._settings.sockets}/{name}.pid")
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     def _daemon_of(self, name: str) -> orphans.ProcessMark | None:
         """The live daemon that wrote the session's pid file, if it really is the driver's program."""
         try:
@@ -240,9 +284,15 @@ class AgentBrowserDriver:
             return None
         finally:
             os.close(handle)
-        mark, known = orphans.mark_of(pid), self._daemons.get(name)
-        # One that was found to be the driver's still is.
-        return mark if mark == known or orphans.runs_program(pid, self._settings.program) else None
+        mark = orphans.mark_of(pid)
+        return mark if mark is not None and orphans.runs_program(pid, self._settings.program) else None
+
+
+def _witness_of(mark: orphans.ProcessMark) -> orphans.Witness | None:
+    try:
+        return orphans.Witness(mark)
+    except OSError:
+        return None
 
 
 async def _reap(pid: int) -> None:

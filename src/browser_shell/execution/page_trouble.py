@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import anyio
 
@@ -29,16 +28,19 @@ class PageTrouble:
         self.dialog: Dialog | None = None
         """That blocks the page. When the block was cut short and there is none, the tab has gone."""
 
-    @contextmanager
-    def cuts_short(self) -> Iterator[None]:
-        """Runs the block, which trouble ends without an exception."""
-        try:
-            with self._waiting, self._session.watched(self._look):
-                yield
-        finally:
-            for timer in (self._tab_timer, self._dialog_timer):
-                if timer is not None:
-                    timer.cancel()
+    def __enter__(self) -> None:
+        """Trouble ends the block without an exception."""
+        self._waiting.__enter__()
+        self._session.watch(self._look)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> bool | None:
+        self._session.watch(None)
+        for timer in (self._tab_timer, self._dialog_timer):
+            if timer is not None:
+                timer.cancel()
+        return self._waiting.__exit__(kind, error, at)
 
     def _look(self) -> None:
         if self._waiting.cancel_called:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from browser_shell.core.ports import Clock
@@ -49,26 +48,25 @@ class Traffic:
         allowance.left -= 1
         return 0.0
 
-    @contextmanager
-    def request_of(self, subject: str) -> Iterator[None]:
-        with _counted(self._requests, subject):
-            yield
+    def request_of(self, subject: str) -> AbstractContextManager[None]:
+        return _Counted(self._requests, subject)
 
     def has_room_for_socket(self, subject: str) -> bool:
         return self._sockets[subject] < MAX_SOCKETS_OF_ONE and self._sockets.total() < MAX_SOCKETS
 
-    @contextmanager
-    def socket_of(self, subject: str) -> Iterator[None]:
-        with _counted(self._sockets, subject):
-            yield
+    def socket_of(self, subject: str) -> AbstractContextManager[None]:
+        return _Counted(self._sockets, subject)
 
 
-@contextmanager
-def _counted(counter: Counter[str], subject: str) -> Iterator[None]:
-    counter[subject] += 1
-    try:
-        yield
-    finally:
-        counter[subject] -= 1
-        if not counter[subject]:
-            del counter[subject]
+@dataclass(slots=True)
+class _Counted:
+    counter: Counter[str]
+    subject: str
+
+    def __enter__(self) -> None:
+        self.counter[self.subject] += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.counter[self.subject] -= 1
+        if not self.counter[self.subject]:
+            del self.counter[self.subject]

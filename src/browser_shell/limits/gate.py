@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -101,17 +101,15 @@ class GateLease:
     lease_id: str
     ran_seconds: float = 0.0
 
+    def running(self, most_seconds: float) -> AbstractAsyncContextManager[None]:
+        """Raises: BudgetExceeded."""
+        return self._watched() if self.task.seconds_left <= most_seconds else _Timed(self)
+
     @asynccontextmanager
-    async def running(self, most_seconds: float) -> AsyncIterator[None]:
+    async def _watched(self) -> AsyncIterator[None]:
         """Raises: BudgetExceeded."""
         clock = self.gate.clock
         began = clock.monotonic()
-        if self.task.seconds_left > most_seconds:
-            try:
-                yield
-            finally:
-                self.ran_seconds += clock.monotonic() - began
-            return
         fault: BrowserShellError | None = None
         with anyio.CancelScope() as scope:
             scope.deadline = anyio.current_time() + self.task.seconds_left
@@ -146,3 +144,17 @@ class GateLease:
 
     async def give_back(self) -> None:
         await self.gate.places.give_back(self.place, self.lease_id)
+
+
+@dataclass(slots=True)
+class _Timed:
+    """A run whose budget lasts longer than it can."""
+
+    lease: GateLease
+    began: float = 0.0
+
+    async def __aenter__(self) -> None:
+        self.began = self.lease.gate.clock.monotonic()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.lease.ran_seconds += self.lease.gate.clock.monotonic() - self.began

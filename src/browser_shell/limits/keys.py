@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 
 from browser_shell.core.calls import ToolCall
 
 _MEANS_THE_SAME_WORK = frozenset({"session_id", "timeout_sec"})
 
 
+@lru_cache(maxsize=256)
 def subject_key(subject: str) -> str:
     return _digest(subject.encode("utf-8", "surrogatepass"))
 

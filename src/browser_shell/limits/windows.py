@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import floor
 
 from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerMinute
@@ -13,6 +14,10 @@ from browser_shell.core.errors import RateLimited
 from browser_shell.limits.keys import subject_key
 from browser_shell.policy.limits import CallLimits
 
+# As many as the policy file has different numbers.
+_per_minute = cache(RateLimitItemPerMinute)
+_per_day = cache(RateLimitItemPerDay)
+
 
 class CallWindows:
     """Counts calls of one subject and tool. A window that has no room for a call does not count it."""
@@ -22,10 +27,8 @@ class CallWindows:
 
     async def take(self, call: ToolCall, limits: CallLimits) -> None:
         """Raises: RateLimited."""
-        await self._take(
-            call, RateLimitItemPerMinute(limits.calls_per_minute), rule_id="limits.rate", words="calls a minute"
-        )
-        await self._take(call, RateLimitItemPerDay(limits.calls_per_day), rule_id="limits.quota", words="calls a day")
+        await self._take(call, _per_minute(limits.calls_per_minute), rule_id="limits.rate", words="calls a minute")
+        await self._take(call, _per_day(limits.calls_per_day), rule_id="limits.quota", words="calls a day")
 
     async def _take(self, call: ToolCall, item: RateLimitItem, *, rule_id: str, words: str) -> None:
         owner = subject_key(call.principal.subject)

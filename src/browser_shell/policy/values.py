@@ -12,6 +12,7 @@ MAX_SCROLL_PX = 10_000
 MAX_DEPTH = 50
 
 _REF = re.compile(r"@e[0-9]{1,6}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TAB = re.compile(r"t[1-9][0-9]{0,3}")
 _KEY = re.compile(r"(?:(?:Control|Alt|Shift|Meta)\+)*\S{1,20}")
 _INTEGER = re.compile(r"[0-9]{1,6}")
@@ -40,13 +41,9 @@ def _plain(text: str) -> str:
         raise ValueError(f"must have 1 to {MAX_SELECTOR} characters")
     if not text.strip():
         raise ValueError("must not be blank")
-    if any(_is_control(character) for character in text):
+    if _CONTROL.search(text):
         raise ValueError("must not hold control characters")
     return text
-
-
-def _is_control(character: str) -> bool:
-    return character < " " or "\x7f" <= character <= "\x9f"
 
 
 def _selector(text: str) -> str:

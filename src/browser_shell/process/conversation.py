@@ -19,6 +19,8 @@ from browser_shell.core.errors import SandboxUnavailable
 _CHUNK_BYTES = 65536
 _LEAVE_SECONDS = 3.0
 _RETRY_SECONDS = 0.05
+_BRIEF_SECONDS = 0.1
+"""One that answers within it is not listened to for anything but its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +54,17 @@ class Conversation:
         self._one_line = bounds.one_line
         self._answer: asyncio.Future[Finished] = self._loop.create_future()
         self._input, self._unsent = process.stdin.fileno(), memoryview(b"")
-        out, err = process.stdout.fileno(), process.stderr.fileno()
-        self._kept = {out: _Bounded(bounds.max_output_bytes), err: _Bounded(bounds.max_output_bytes)}
-        self._out, self._err = self._kept.values()
+        self._out_pipe, self._err_pipe = process.stdout.fileno(), process.stderr.fileno()
+        self._out, self._err = _Bounded(bounds.max_output_bytes), _Bounded(bounds.max_output_bytes)
+        self._kept = {self._out_pipe: self._out, self._err_pipe: self._err}
+        self._heard: set[int] = set()
+        """The streams that are, or were, listened to."""
         self._watched: set[int] = set()
         """What is watched now. A number that was let go of may soon be that of another program's file."""
         self._writing = False
         self._end: int | None = None
         """A file that becomes readable when the program has ended."""
+        self._until = 0.0
         self._limit: asyncio.TimerHandle | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
@@ -69,11 +74,13 @@ class Conversation:
 
         Raises: TimeoutError.
         """
-        self._limit = self._loop.call_later(seconds, self._give_up)
+        self._until = self._loop.time() + seconds
+        self._limit = self._loop.call_later(min(seconds, _BRIEF_SECONDS), self._look_closer)
         for pipe in (self._input, *self._kept):
             os.set_blocking(pipe, False)
-        for pipe in self._kept:
-            self._watch(pipe, partial(self._read, pipe))
+        self._listen_to(self._out_pipe)
+        if not self._one_line:
+            self._listen_to(self._err_pipe)
         self._unsent = memoryview(stdin)
         self._write()
         return await self._answer
@@ -94,6 +101,11 @@ class Conversation:
         for pipe in self._watched:
             self._loop.remove_reader(pipe)
         self._watched.clear()
+
+    def _listen_to(self, pipe: int) -> None:
+        if pipe not in self._heard:
+            self._heard.add(pipe)
+            self._watch(pipe, partial(self._read, pipe))
 
     def _watch(self, pipe: int, when_readable: Callable[[], None]) -> None:
         self._loop.add_reader(pipe, when_readable)
@@ -126,17 +138,21 @@ class Conversation:
             part = os.read(pipe, _CHUNK_BYTES)
         except BlockingIOError:
             return
-        kept = self._kept[pipe]
-        if part:
-            kept.take(part)
-            if self._one_line and kept is self._out and part.endswith(b"\n"):
-                self._tell(None)
-                self._loop.call_soon(self._see_out)  # After whoever waits for the answer.
-            return
-        self._loop.remove_reader(pipe)
-        self._watched.discard(pipe)
-        if not self._watched:
-            self._wait_for_end()
+        if part and not self._answer.done():
+            self._take(pipe, part)
+        elif not part:
+            self._loop.remove_reader(pipe)
+            self._watched.discard(pipe)
+            if not self._answer.done():
+                self._listen_to(self._err_pipe)  # It ends without an answer, and may have said why.
+            if not self._watched:
+                self._wait_for_end()
+
+    def _take(self, pipe: int, part: bytes) -> None:
+        self._kept[pipe].take(part)
+        if self._one_line and pipe == self._out_pipe and part.endswith(b"\n"):
+            self._tell(None)
+            self._patience = self._loop.call_later(_LEAVE_SECONDS, self._end_it)
 
     def _tell(self, exit_code: int | None) -> None:
         if self._answer.done():
@@ -150,15 +166,16 @@ class Conversation:
             )
         )
 
-    def _give_up(self) -> None:
-        if not self._answer.done():
+    def _look_closer(self) -> None:
+        """It takes its time. One that is full of complaints might even be unable to go on before they are read."""
+        if self._answer.done():
+            return
+        seconds_left = self._until - self._loop.time()
+        if seconds_left > 0:
+            self._limit = self._loop.call_later(seconds_left, self._look_closer)
+            self._listen_to(self._err_pipe)
+        else:
             self._answer.set_exception(TimeoutError())
-
-    def _see_out(self) -> None:
-        """One that has said its line. What else it says is not read; it has a moment to end by itself."""
-        self._stop_reading()
-        self._patience = self._loop.call_later(_LEAVE_SECONDS, self._end_it)
-        self._wait_for_end()
 
     def _wait_for_end(self) -> None:
         if self._process.poll() is not None:
@@ -177,8 +194,12 @@ class Conversation:
         self.leave()
 
     def _end_it(self) -> None:
+        """Of one that has said its line. What else it says is thrown away; it has a moment to end by itself."""
         if self._process.poll() is None:
             signal_group(self._process.pid, signal.SIGKILL)
+        if self._end is None:  # Somebody else may still hold its streams open, which are otherwise the sign of its end.
+            self._stop_reading()
+            self._wait_for_end()
 
 
 @dataclass(slots=True)

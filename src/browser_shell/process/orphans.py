@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,28 @@ def mark_of(pid: int) -> ProcessMark | None:
 
 def is_alive(mark: ProcessMark) -> bool:
     return mark_of(mark.pid) == mark
+
+
+class Witness:
+    """Tells whether one certain process still lives, by one quick question. To be closed."""
+
+    def __init__(self, mark: ProcessMark) -> None:
+        """Raises: ProcessLookupError when it has ended; OSError when no file is left."""
+        self.mark = mark
+        self._handle = os.pidfd_open(mark.pid)
+        self._end = select.poll()
+        self._end.register(self._handle, select.POLLIN)
+        if not is_alive(mark):  # The number may have been given away before the handle was made.
+            self.close()
+            raise ProcessLookupError(mark.pid)
+
+    @property
+    def lives(self) -> bool:
+        """A zombie does not."""
+        return not self._end.poll(0)
+
+    def close(self) -> None:
+        os.close(self._handle)
 
 
 def runs_program(pid: int, program: Path) -> bool:

@@ -11,7 +11,7 @@ import anyio
 from browser_shell.core.errors import SandboxUnavailable
 from browser_shell.process import spawn
 
-IDLE_SECONDS = 60.0
+IDLE_SECONDS = 15.0
 """Who has not called for this long will not notice the start of a program either, and each takes 5 MB."""
 
 

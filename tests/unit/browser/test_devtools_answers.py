@@ -51,8 +51,8 @@ def pieces_of(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 
 def connection(*questions: bytes) -> MissingAnswers:
-    answers = MissingAnswers()
-    answers.note_questions(memoryview(UPGRADE + b"".join(questions)))
+    answers = MissingAnswers(under_way=list)
+    answers.take_questions(memoryview(UPGRADE + b"".join(questions)))
     return answers
 
 
@@ -121,10 +121,10 @@ def test_what_is_not_a_websocket_passes_as_it_is(first: bytes) -> None:
     long=st.integers(min_value=0, max_value=300),
 )
 def test_it_does_not_matter_how_the_stream_is_cut(cuts: list[int], asked_cuts: list[int], long: int) -> None:
-    answers = MissingAnswers()
+    answers = MissingAnswers(under_way=list)
     asked = UPGRADE + question(1, params={"x": "a" * long}) + question(2, OTHER) + question(3)
     for piece in pieces_of(asked, asked_cuts):
-        answers.note_questions(memoryview(piece))
+        answers.take_questions(memoryview(piece))
     before, after = SWITCHING + answer(1, result={"x": "b" * long}) + gone(), answer(2, OTHER) + gone(OTHER)
     got = handed_on(answers, *pieces_of(before + after, cuts))
     assert got.startswith(before)

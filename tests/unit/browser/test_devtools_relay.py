@@ -49,7 +49,7 @@ async def a_relay(allowed: frozenset[int], *, browser_is_up: bool = True) -> Asy
                 link.setblocking(False)
                 return link
 
-            tasks.start_soon(partial(relay, raw, connect, allowed_uids=allowed))
+            tasks.start_soon(partial(relay, raw, connect, allowed_uids=allowed, under_way=list))
             yield running
             tasks.cancel_scope.cancel()
 

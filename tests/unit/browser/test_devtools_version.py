@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from socket import socket, socketpair
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from websockets.frames import Frame, Opcode
 
 from browser_shell.browser.devtools_answers import MissingAnswers
-from browser_shell.browser.devtools_relay import _Passage
 from browser_shell.browser.devtools_version import KnownVersion
+from support.devtools import SWITCHING, UPGRADE, a_passage, frame, question
 
-UPGRADE = b"GET /devtools/browser/x HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
-SWITCHING = b"HTTP/1.1 101 WebSocket Protocol Handshake\r\nUpgrade: WebSocket\r\n\r\n"
 VERSION = {"protocolVersion": "1.3", "product": "Chrome/156.0", "revision": "@" + "a" * 80, "userAgent": "x" * 60}
-
-
-def frame(message: object, *, masked: bool = False, fin: bool = True) -> bytes:
-    text = json.dumps(message, separators=(",", ":")).encode()
-    return Frame(Opcode.TEXT, text, fin).serialize(mask=masked)
-
-
-def question(number: int, method: str = "Browser.getVersion", **more: object) -> bytes:
-    return frame({"id": number, "method": method, **more}, masked=True)
 
 
 def answer(number: int) -> bytes:
@@ -36,7 +18,9 @@ def answer(number: int) -> bytes:
 
 
 def told(answers: MissingAnswers, data: bytes) -> bytes | None:
-    return answers.known(memoryview(data))
+    known = answers.take_questions(memoryview(data))
+    assert known is None or not known.browser_is_asked
+    return known.frame if known is not None else None
 
 
 def passes(answers: MissingAnswers, data: bytes) -> bytes:
@@ -44,11 +28,10 @@ def passes(answers: MissingAnswers, data: bytes) -> bytes:
 
 
 def asked_once() -> MissingAnswers:
-    answers = MissingAnswers()
-    answers.note_questions(memoryview(UPGRADE))
+    answers = MissingAnswers(under_way=list)
+    answers.take_questions(memoryview(UPGRADE))
     passes(answers, SWITCHING)
     assert told(answers, question(1)) is None
-    answers.note_questions(memoryview(question(1)))
     assert passes(answers, answer(1)) == answer(1)
     return answers
 
@@ -92,7 +75,7 @@ def test_the_end_of_another_message_is_not_taken_for_the_question() -> None:
     answers = asked_once()
     text = question(2)
     # A message whose first part ended where these bytes begin.
-    answers.note_questions(memoryview(bytes((0x81, 0x80 | (len(text) + 1))) + b"\0\0\0\0" + b"x"))
+    answers.take_questions(memoryview(bytes((0x81, 0x80 | (len(text) + 1))) + b"\0\0\0\0" + b"x"))
     assert told(answers, text) is None
 
 
@@ -105,11 +88,10 @@ def test_the_end_of_another_message_is_not_taken_for_the_question() -> None:
     ],
 )
 def test_what_is_no_version_is_not_learned(said: bytes) -> None:
-    answers = MissingAnswers()
-    answers.note_questions(memoryview(UPGRADE))
+    answers = MissingAnswers(under_way=list)
+    answers.take_questions(memoryview(UPGRADE))
     passes(answers, SWITCHING)
     told(answers, question(1))
-    answers.note_questions(memoryview(question(1)))
     passes(answers, said)
     assert told(answers, question(5)) is None
 
@@ -119,33 +101,8 @@ def test_no_bytes_break_it(data: bytes) -> None:
     assert told(asked_once(), data) is None
 
 
-@contextmanager
-def a_passage() -> Iterator[tuple[socket, socket]]:
-    driver, driver_side = socketpair()
-    browser, browser_side = socketpair()
-    passage = _Passage(driver_side, browser_side)
-    threads = [threading.Thread(target=work, daemon=True) for work in (passage.ask, passage.answer)]
-    for thread in threads:
-        thread.start()
-    for end in (driver, browser):
-        end.settimeout(5)
-    try:
-        yield driver, browser
-    finally:
-        for end in (driver, browser):
-            end.close()
-        for thread in threads:
-            thread.join(5)
-        for end in (driver_side, browser_side):
-            end.close()
-
-
 def test_an_answer_is_never_put_into_the_middle_of_a_message() -> None:
     with a_passage() as (driver, browser):
-        driver.sendall(UPGRADE)
-        assert browser.recv(1000) == UPGRADE
-        browser.sendall(SWITCHING)
-        assert driver.recv(1000) == SWITCHING
         driver.sendall(question(1))
         assert len(browser.recv(1000)) == len(question(1))
         browser.sendall(answer(1))

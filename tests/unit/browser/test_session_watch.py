@@ -58,10 +58,10 @@ def session() -> Session:
 
 def test_nothing_is_told_while_nothing_happens(session: Session) -> None:
     told: list[int] = []
-    with session.watched(lambda: told.append(1)):
-        open_tab(session.tracker, "other", "elsewhere")
-        ask(session.tracker, "other")
-        close(session.tracker, "other")
+    session.watch(lambda: told.append(1))
+    open_tab(session.tracker, "other", "elsewhere")
+    ask(session.tracker, "other")
+    close(session.tracker, "other")
     assert told == []
 
 
@@ -69,8 +69,8 @@ def test_nothing_is_told_while_nothing_happens(session: Session) -> None:
 @pytest.mark.parametrize("target", ["one", "two"])
 def test_trouble_of_the_session_is_told(session: Session, what: Any, target: str) -> None:
     told: list[int] = []
-    with session.watched(lambda: told.append(1)):
-        what(session.tracker, target)
+    session.watch(lambda: told.append(1))
+    what(session.tracker, target)
     assert told == [1]
 
 
@@ -78,13 +78,22 @@ def test_trouble_of_the_session_is_told(session: Session, what: Any, target: str
 def test_trouble_before_the_command_is_told_at_once(session: Session, what: Any) -> None:
     what(session.tracker, "one")
     told: list[int] = []
-    with session.watched(lambda: told.append(1)):
-        assert told == [1]
+    session.watch(lambda: told.append(1))
+    assert told == [1]
 
 
 def test_trouble_after_the_command_is_nobodys(session: Session) -> None:
     told: list[int] = []
-    with session.watched(lambda: told.append(1)):
-        pass
+    session.watch(lambda: told.append(1))
+    session.watch(None)
+    close(session.tracker, "one")
+    assert told == []
+
+
+def test_a_session_that_moved_to_another_browser_meanwhile_hears_no_more_of_the_old_one(session: Session) -> None:
+    told: list[int] = []
+    session.watch(lambda: told.append(1))
+    session.context_id = ""
+    session.watch(None)
     close(session.tracker, "one")
     assert told == []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import cast
 
 import anyio
@@ -39,13 +38,10 @@ class FakeSession:
             [Tab(tab_id="t2", url="", title="", active=True)] if self.has_tab else []
         )
 
-    @contextmanager
-    def watched(self, on_trouble: Callable[[], None]) -> Iterator[None]:
+    def watch(self, on_trouble: Callable[[], None] | None) -> None:
         self.tell = on_trouble
-        if self.shown is not None or not self.has_tab:
+        if on_trouble is not None and (self.shown is not None or not self.has_tab):
             on_trouble()
-        yield
-        self.tell = None
 
     def shows(self, dialog: Dialog | None) -> None:
         self.shown = dialog
@@ -71,7 +67,7 @@ class Restless(FakeSession):
 async def cut_short(session: FakeSession, *then: Callable[[], None], seconds: float = 5) -> PageTrouble:
     """Whether it was: the block itself would take so many seconds."""
     trouble = PageTrouble(cast(BrowserSession, session))
-    with trouble.cuts_short():
+    with trouble:
         for act in then:
             act()
             await anyio.sleep(0.02)
@@ -108,7 +104,7 @@ async def test_the_dialog_that_came_last_is_the_one_that_stays() -> None:
 async def test_any_number_of_dialogs_is_looked_at_by_one_timer() -> None:
     """A page that opens them without end must not keep the server busy."""
     session = Restless()
-    with PageTrouble(cast(BrowserSession, session)).cuts_short():
+    with PageTrouble(cast(BrowserSession, session)):
         for number in range(300):
             session.shows(Dialog(kind="alert", message=str(number)))
         session.looks = 0
@@ -127,7 +123,7 @@ async def test_a_dialog_that_another_one_hid_is_found() -> None:
 async def test_a_dialog_that_comes_after_the_loss_of_the_tab_does_not_hide_it() -> None:
     session = FakeSession()
     trouble = PageTrouble(cast(BrowserSession, session))
-    with trouble.cuts_short():
+    with trouble:
         try:
             session.loses_tab()
             await anyio.sleep(0.02)
@@ -150,13 +146,19 @@ async def test_a_command_that_ends_meanwhile_keeps_its_answer() -> None:
     session = FakeSession()
     trouble = PageTrouble(cast(BrowserSession, session))
     ended = False
-    with trouble.cuts_short():
+    with trouble:
         session.loses_tab()
         ended = True
     await anyio.sleep(0.1)
     assert ended
 
 
+async def test_whoever_looked_looks_no_more() -> None:
+    session = FakeSession()
+    await cut_short(session, seconds=0)
+    assert session.tell is None
+
+
 async def test_what_goes_wrong_inside_is_raised() -> None:
-    with pytest.raises(ValueError, match="inside"), PageTrouble(cast(BrowserSession, FakeSession())).cuts_short():
+    with pytest.raises(ValueError, match="inside"), PageTrouble(cast(BrowserSession, FakeSession())):
         raise ValueError("inside")

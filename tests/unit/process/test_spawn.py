@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import spawn
 from browser_shell.process.conversation import Bounds, Finished
-from support.processes import alive
+from support.processes import alive, open_files
 
 LIMIT = 300_000
 
@@ -30,10 +31,6 @@ def python(text: str, *, one_line: bool = False) -> spawn.Command:
 
 async def run(text: str, stdin: bytes = b"", *, seconds: float = 20) -> Finished:
     return await spawn.finish(spawn.begin(python(text)), stdin, seconds=seconds)
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def is_gone(pid: int) -> bool:
@@ -109,6 +106,13 @@ async def answer(text: str, *, seconds: float = 20) -> tuple[spawn.Begun, Finish
     return begun, await spawn.finish(begun, b"", seconds=seconds)
 
 
+async def seen_out(begun: spawn.Begun) -> None:
+    assert begun.process.stdout is not None
+    with anyio.fail_after(5):
+        while not begun.process.stdout.closed:  # noqa: ASYNC110  nobody tells
+            await anyio.sleep(0.01)
+
+
 async def test_a_line_is_the_answer_of_one_whose_answer_is_a_line() -> None:
     begun, finished = await answer(LINE % "'x' * 200_000 + '\\n'" + "time.sleep(0.3); sys.exit(7)")
     assert (finished.exit_code, len(finished.stdout), finished.stdout[-1:]) == (None, 200_001, b"\n")
@@ -118,6 +122,28 @@ async def test_a_line_is_the_answer_of_one_whose_answer_is_a_line() -> None:
 async def test_one_that_says_no_line_is_waited_for() -> None:
     _, finished = await answer("import sys; sys.stdout.write('half'); sys.exit('why')")
     assert (finished.exit_code, finished.stdout, finished.stderr) == (1, b"half", b"why\n")
+
+
+async def test_one_that_complains_at_length_before_its_line_is_heard() -> None:
+    """More than a pipe holds: it could not go on if nobody read that."""
+    begun, finished = await answer("import sys; sys.stderr.write('x' * 300_000); sys.stderr.flush(); print('{}')")
+    assert finished.stdout == b"{}\n"
+    await seen_out(begun)
+
+
+async def test_one_whose_streams_somebody_else_holds_is_seen_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_shell.process.conversation._LEAVE_SECONDS", 0.2)
+    text = "import subprocess; p = subprocess.Popen(['sleep', '20']); print(p.pid, flush=True)"
+    begun, finished = await answer(text)
+    await seen_out(begun)
+    assert begun.process.returncode == 0
+    os.kill(int(finished.stdout), signal.SIGKILL)
+
+
+async def test_what_comes_after_the_line_is_nobodys() -> None:
+    begun, finished = await answer(LINE % "'{}\\n'" + "time.sleep(0.2); print('more', flush=True)")
+    await seen_out(begun)
+    assert (finished.stdout, begun.process.returncode) == (b"{}\n", 0)
 
 
 @pytest.mark.promise("process:no-orphan")
