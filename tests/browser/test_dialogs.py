@@ -187,3 +187,20 @@ def test_answering_when_nothing_asks_is_a_failed_command(browser: Session, page:
     for argv in (("dialog", "accept"), ("dialog", "accept", "text"), ("dialog", "dismiss")):
         outcome = browser.run(*argv)
         assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED"), argv
+
+
+def test_a_dialog_of_the_mouse_that_comes_does_not_spoil_the_next_click(browser: Session, site: Site) -> None:
+    """The button was pressed by then, and the page learns of it when the dialog is answered; it is never let go."""
+    page = site.watch(
+        """<button id=b>Press</button><script>
+        let asked = 0
+        b.addEventListener('mouseover', () => asked++ || tell(['asked', confirm('Really?')]))
+        for (const kind of ['mouseup', 'click']) b.addEventListener(kind, () => tell([kind]))</script>"""
+    )
+    browser.ok("open", page.url)
+    assert browser.ok("click", "#b")["dialogOpened"] is True
+    browser.ok("dialog", "dismiss")
+    page.saw(["asked", False])
+    assert browser.ok("click", "#b") == {"clicked": "#b"}
+    page.saw(["click"])
+    assert page.told == [["asked", False], ["mouseup"], ["click"]]

@@ -1,4 +1,4 @@
-"""Answers the driver ahead of Chromium where the answer can say nothing that the driver would heed.
+"""Answers the driver ahead of Chromium where the answer can say nothing.
 
 The question still goes to Chromium, before any that follows it. Chromium's own answer comes later, to a question that
 the driver no longer waits for, and it passes that over. What goes wrong there goes wrong with the next question too.
@@ -30,6 +30,8 @@ def result_ahead(method: bytes, head: bytes, *, under_way: Collection[str]) -> b
         case b"Input.dispatchMouseEvent":
             # Before every click. Chromium says that it has moved the mouse when it draws the next frame, 8 ms later on
             # the average. A button that is pressed in the meantime does not wait: the page gets both, in their order.
+            # So a dialog that a page opens because of the move no longer keeps the press from it, only from being seen
+            # before the dialog is answered.
             return _NOTHING if "hover" not in under_way and _MOUSE_MOVED.search(head) else None
         case b"Runtime.callFunctionOn":
             # The driver goes on with another function of the same element. Not so for keys, which go another way and

@@ -99,6 +99,9 @@ class AgentBrowserDriver:
         self._daemons: dict[str, _Daemon] = {}
         self._busy: dict[str, Sequence[Words]] = {}
         """The sessions whose driver is at work, and with what."""
+        self._adrift: dict[str, Sequence[Words]] = {}
+        """What a daemon may still be busy with although nobody waits for it. It is over with the daemon, or with its
+        next answer: a daemon does one thing after the other."""
         self._spares = SpareCommands(self._command, in_use=self._busy.__contains__)
 
     async def keep_spares(self) -> None:
@@ -125,6 +128,10 @@ class AgentBrowserDriver:
         self._busy[name] = commands
         try:
             reply = await self._invoke(name, commands, annotate=annotate, seconds=seconds)
+            self._adrift.pop(name, None)
+        except BaseException:
+            self._adrift[name] = commands
+            raise
         finally:
             del self._busy[name]
         if name in self._daemons:
@@ -155,7 +162,7 @@ class AgentBrowserDriver:
 
     def under_way(self) -> list[str]:
         """The names of the commands that drivers are busy with. For any thread."""
-        return [words[0] for commands in [*self._busy.values()] for words in commands]
+        return [words[0] for commands in (*self._busy.values(), *self._adrift.values()) for words in commands]
 
     def foresee(self, name: str) -> None:
         """A command of this session is about to come: its CLI may start now, and waits for its words."""
@@ -193,6 +200,7 @@ class AgentBrowserDriver:
         """Ends the daemon at once. SIGTERM would wait for the command that it is busy with."""
         # First: no spare is started for a daemon that is no more.
         known = self._forget(name)
+        self._adrift.pop(name, None)
         await self._spares.drop(name)
         marks = {mark for mark in (known, self._daemon_of(name)) if mark is not None}
         for mark in marks:

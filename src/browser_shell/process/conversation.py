@@ -178,6 +178,8 @@ class Conversation:
             self._answer.set_exception(TimeoutError())
 
     def _wait_for_end(self) -> None:
+        if self._end is not None:
+            return
         if self._process.poll() is not None:
             self._ended()
             return
@@ -197,7 +199,8 @@ class Conversation:
         """Of one that has said its line. What else it says is thrown away; it has a moment to end by itself."""
         if self._process.poll() is None:
             signal_group(self._process.pid, signal.SIGKILL)
-        if self._end is None:  # Somebody else may still hold its streams open, which are otherwise the sign of its end.
+        if self._end is None:
+            # Somebody else may still hold its streams open, which are otherwise the sign of its end.
             self._stop_reading()
             self._wait_for_end()
 
