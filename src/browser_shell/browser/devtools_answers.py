@@ -31,9 +31,12 @@ UnderWay: TypeAlias = Callable[[], Collection[str]]
 class KnownAnswer(NamedTuple):
     """That may be handed to the driver between two messages."""
 
+    number: int
     frame: bytes
     browser_is_asked: bool
     """Whether the question goes to the browser all the same."""
+    browser_has_seconds: float = 0.0
+    """For which it is given the chance to answer first."""
 
 
 class MissingAnswers:
@@ -47,6 +50,8 @@ class MissingAnswers:
         """The questions that wait for an answer, and the page that each was sent to."""
         self._lock = threading.Lock()
         self._version = KnownVersion()
+        self._awaited = (0, threading.Event())
+        """The last question that the browser has some time for, and whether its answer came."""
 
     def take_questions(self, data: memoryview) -> KnownAnswer | None:
         """To be called before `data` is handed to the browser.
@@ -68,11 +73,21 @@ class MissingAnswers:
         number, page = int(begins[1]), _TO_PAGE.search(question.tail)
         if page is None:
             version = self._version.answer_to(number) if VERSION_QUESTION.fullmatch(question.head) else None
-            return KnownAnswer(version, browser_is_asked=False) if version is not None else None
+            return KnownAnswer(number, version, browser_is_asked=False) if version is not None else None
+        ahead = result_ahead(begins[2], question.head, under_way=self._under_way())
+        if ahead is not None and ahead.browser_has_seconds:
+            self._awaited = (number, threading.Event())
         with self._lock:
             self._open[number] = page[1]
-        result = result_ahead(begins[2], question.head, under_way=self._under_way())
-        return KnownAnswer(answer_of(number, result, page[1]), browser_is_asked=True) if result is not None else None
+        if ahead is None:
+            return None
+        frame = answer_of(number, ahead.result, page[1])
+        return KnownAnswer(number, frame, browser_is_asked=True, browser_has_seconds=ahead.browser_has_seconds)
+
+    def came_in_time(self, known: KnownAnswer) -> bool:
+        """Whether the browser answers by itself within the time that it has. In the driver's thread."""
+        number, came = self._awaited
+        return number == known.number and came.wait(known.browser_has_seconds)
 
     @property
     def between_messages(self) -> bool:
@@ -87,6 +102,9 @@ class MissingAnswers:
             if answer := _ANSWER.match(message.head):
                 with self._lock:
                     self._open.pop(int(answer[1]), None)
+                number, came = self._awaited
+                if int(answer[1]) == number:
+                    came.set()
                 if begins is not None and int(answer[1]) == self._version.waits_for:
                     self._version.learn(bytes(data[begins : message.end]))
             elif (gone := _PAGE_GONE.match(message.head)) and (missing := self._take_questions_to(gone[1])):

@@ -162,7 +162,13 @@ class _Passage:
     def ask(self) -> None:
         for data in _received(self._driver):
             known = self._answers.take_questions(data)
-            if known is None or not self._told(known.frame) or known.browser_is_asked:
+            if known is None:
+                self._browser.sendall(data)
+            elif known.browser_has_seconds:
+                self._browser.sendall(data)
+                if not self._answers.came_in_time(known):
+                    self._told(known.frame)
+            elif not self._told(known.frame) or known.browser_is_asked:
                 self._browser.sendall(data)
 
     def answer(self) -> None:

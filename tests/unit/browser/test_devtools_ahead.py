@@ -7,6 +7,7 @@ from socket import socket
 
 import pytest
 
+from browser_shell.browser.devtools_ahead import Ahead
 from support.devtools import a_passage, frame, question
 
 PAGE = "D226508D84CAB05E8C1D601C0B218E5B"
@@ -66,6 +67,19 @@ def test_the_driver_is_told_at_once_and_chromium_is_asked_all_the_same(
         # Chromium's own answer passes like everything that it says.
         browser.sendall(reply(number, result))
         assert driver.recv(1000) == reply(number, result)
+
+
+def test_chromium_may_say_itself_that_it_has_moved_the_mouse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_shell.browser.devtools_ahead._NOTHING_SOON", Ahead(b"{}", 5.0))
+    with a_passage(["click"]) as (driver, browser):
+        for number in (7, 8):
+            driver.sendall(asked(number, "Input.dispatchMouseEvent", MOVED))
+            browser.recv(1000)
+            assert is_silent(driver)
+            browser.sendall(reply(number, NOTHING))
+            assert driver.recv(1000) == reply(number, NOTHING)
+        driver.sendall(asked(9, "DOM.enable"))
+        assert driver.recv(1000) == reply(9, NOTHING)
 
 
 @pytest.mark.promise("browser:a-command-is-over-when-its-page-knows")
