@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 
 from browser_shell.execution.driver import AgentBrowserDriver, DriverSettings
+from support.processes import open_files
 
 SAYS_NOTHING = "#!/bin/sh\nexec sleep 30\n"
 ANSWERS = "#!/bin/sh\necho '[]'\n"
@@ -19,8 +21,9 @@ def program(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def driver(tmp_path: Path, program: Path) -> AgentBrowserDriver:
-    return AgentBrowserDriver(
+async def driver(tmp_path: Path, program: Path) -> AsyncIterator[AgentBrowserDriver]:
+    before = open_files()
+    yield AgentBrowserDriver(
         DriverSettings(
             program=program,
             sockets=tmp_path,
@@ -33,6 +36,9 @@ def driver(tmp_path: Path, program: Path) -> AgentBrowserDriver:
             account=None,
         )
     )
+    with anyio.fail_after(5):
+        while open_files() > before:  # noqa: ASYNC110  programs that have answered are seen out in their own time
+            await anyio.sleep(0.01)
 
 
 def becomes(program: Path, text: str) -> None:
