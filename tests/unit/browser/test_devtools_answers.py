@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from websockets.frames import Frame, Opcode
 
 from browser_shell.browser.devtools_answers import MissingAnswers
+from support.devtools import SWITCHING, UPGRADE
 
 PAGE = "D226508D84CAB05E8C1D601C0B218E5B"
 OTHER = "4DBC438D1CA2AAA2F476F62771BF318F"
-UPGRADE = b"GET /devtools/browser/x HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
-SWITCHING = b"HTTP/1.1 101 WebSocket Protocol Handshake\r\nUpgrade: WebSocket\r\n\r\n"
 
 
 def frame(text: str, *, masked: bool = False, opcode: Opcode = Opcode.TEXT, fin: bool = True) -> bytes:
