@@ -62,9 +62,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--most-stolen",
         type=float,
-        default=3.0,
+        default=100.0,
         help="percent of the machine's time that its host may give to others during a round; beyond it no subject's "
-        "figures of that round count (100: all count)",
+        "figures of that round count (default 100: all count)",
     )
     parser.add_argument("--out", type=Path, default=_ROOT / "bench" / "result.json")
     arguments = parser.parse_args()

@@ -53,13 +53,19 @@ def _verdict(row: dict[str, Any], samples: Samples, step: str) -> dict[str, Any]
     return verdict
 
 
+def _left_out(result: dict[str, Any]) -> str:
+    if result["most_stolen_percent"] >= 100:
+        return ""
+    percent = f"{result['most_stolen_percent']:.0f} %"
+    return f" ({result['rounds_left_out']} more left out: the machine's host gave over {percent} of it to others)"
+
+
 def table(result: dict[str, Any]) -> str:
     """The whole report as text."""
     names = result["subjects"]
     lines = [
         f"{result['machine']}; load {result['load'][0]} at the start, {result['load'][1]} at the end; "
-        f"{result['rounds']} rounds, {result['rounds_left_out']} left out because the machine's host gave more than "
-        f"{result['most_stolen_percent']:.0f} % of it to others, seed {result['seed']}, era {result['era']}, "
+        f"{result['rounds']} rounds{_left_out(result)}, seed {result['seed']}, era {result['era']}, "
         f"failures {len(result['failures'])}",
         "",
         "p50/p90 in ms".ljust(14)

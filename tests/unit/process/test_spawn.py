@@ -140,6 +140,26 @@ async def test_one_whose_streams_somebody_else_holds_is_seen_out_too(monkeypatch
     os.kill(int(finished.stdout), signal.SIGKILL)
 
 
+async def test_the_end_of_one_is_waited_for_by_one_file_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when there was none at first, and its patience ends before another is tried."""
+    opened: list[int] = []
+
+    def pidfd_open(pid: int, flags: int = 0) -> int:
+        opened.append(pid)
+        if len(opened) == 1:
+            raise OSError(errno.EMFILE, "too many open files")
+        return really(pid, flags)
+
+    really = os.pidfd_open
+    monkeypatch.setattr("os.pidfd_open", pidfd_open)
+    monkeypatch.setattr("browser_shell.process.conversation._LEAVE_SECONDS", 0.15)
+    monkeypatch.setattr("browser_shell.process.conversation._RETRY_SECONDS", 0.4)
+    monkeypatch.setattr("browser_shell.process.conversation.signal_group", lambda *_: None)
+    begun, _ = await answer(LINE % "'{}\\n'" + "import os; [os.close(n) for n in (1, 2)]; time.sleep(0.8); os._exit(0)")
+    await seen_out(begun)
+    assert len(opened) == 2
+
+
 async def test_what_comes_after_the_line_is_nobodys() -> None:
     begun, finished = await answer(LINE % "'{}\\n'" + "time.sleep(0.2); print('more', flush=True)")
     await seen_out(begun)
