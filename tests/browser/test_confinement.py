@@ -50,6 +50,30 @@ def test_the_server_itself_is_not_root_and_can_only_read_more_than_others(browse
     assert int(status(server, "CapEff"), 16) in (0, may_read_anything)
 
 
+# What our server sets, and then what the CLI adds for its daemon from our options.
+DRIVERS_ENVIRONMENT = {
+    *("PATH", "HOME", "LC_ALL", "NO_COLOR", "TOKIO_WORKER_THREADS", "MALLOC_ARENA_MAX"),
+    *(
+        f"AGENT_BROWSER_{name}"
+        for name in (
+            *("SOCKET_DIR", "CONFIG", "ACTION_POLICY", "PLUGINS", "NO_WEBMCP", "IDLE_TIMEOUT_MS", "DEFAULT_TIMEOUT"),
+            *("SCREENSHOT_DIR", "SCREENSHOT_FORMAT", "SCREENSHOT_QUALITY"),
+            *("DAEMON", "SESSION", "CDP", "PIN_TAB", "HIDE_SCROLLBARS"),
+        )
+    ),
+}
+
+
+def test_the_drivers_environment_is_pinned_in_full(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("").url)
+    for daemon in browser.server.daemons().values():
+        entries = Path(f"/proc/{daemon}/environ").read_bytes().decode().rstrip("\0").split("\0")
+        environment = dict(entry.split("=", 1) for entry in entries)
+        assert environment.keys() == DRIVERS_ENVIRONMENT
+        # One thread beside the first, on a machine with many cores too.
+        assert environment["TOKIO_WORKER_THREADS"] == "1"
+
+
 @pytest.mark.promise("processes: Chromium never runs as root")
 @pytest.mark.parametrize("name", ["chromium", "Xtigervnc", "matchbox", "agent-browser"])
 def test_nothing_of_the_browser_is_root(browser: Session, site: Site, name: str) -> None:

@@ -327,4 +327,8 @@ def _environment(settings: DriverSettings) -> dict[str, str]:
         "AGENT_BROWSER_SCREENSHOT_QUALITY": str(settings.screenshot_quality),
         "AGENT_BROWSER_IDLE_TIMEOUT_MS": str(_DAEMON_IDLE_MS),
         "AGENT_BROWSER_DEFAULT_TIMEOUT": "15000",
+        # A daemon serves one session, one command after the other. As on a machine with one core it then has one
+        # thread for that instead of one per core, which hand work to each other; and one heap.
+        "TOKIO_WORKER_THREADS": "1",
+        "MALLOC_ARENA_MAX": "1",
     }
