@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from support.in_flight import opening_slowly
+from support.in_flight import InFlight, opening_slowly
 from support.pages import Site, wait_until
 from support.processes import alive, descendants, listening_ports, program, zombies
 from support.server import Outcome, Server
@@ -120,6 +120,25 @@ def test_calls_in_flight_are_told_when_chromium_dies(own_server: Server, site: S
     sessions[1].ok("open", url)
     assert sessions[1].ok("get", "text", "#p")["text"] == "text"
     wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+
+
+def test_a_chromium_that_dies_while_its_driver_starts_is_what_the_call_is_told_of(
+    own_server: Server, site: Site
+) -> None:
+    session = own_server.session("s")
+    url = site.watch("<p id=p>text</p>").url
+    session.ok("open", url)
+    (daemon,) = own_server.daemons().values()
+    chromium = own_server.mark("chromium")
+    # A browser that answers nothing holds the new driver up until it dies.
+    os.kill(chromium, signal.SIGSTOP)
+    kill(daemon)
+    call = InFlight(session, "get", "text", "#p")
+    wait_until(lambda: not set(own_server.daemons().values()) <= {daemon}, what="the new driver")
+    kill(chromium)
+    outcome = call.outcome()
+    assert (outcome.exit_code, outcome.meta["name"]) == (127, "BROWSER_UNAVAILABLE"), outcome
+    wait_until(lambda: session.run("open", url).exit_code == 0, seconds=8, what="the browser")
 
 
 def test_a_killed_display_comes_back_with_its_browser(own_server: Server, site: Site) -> None:

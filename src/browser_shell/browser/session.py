@@ -233,6 +233,10 @@ class Session:
             with suppress(BrowserUnavailable, DevToolsRefused):  # A page that crashed cannot say so.
                 await connection.devtools.call("Page.crash", session=tab.attachment, seconds=_CRASH_SECONDS)
 
+    async def browser_is_gone(self) -> bool:
+        """Whether the browser that held this session's pages has ended, or does so within a moment."""
+        return await self.supervisor.ends_soon(self.generation)
+
     async def forget_browser(self) -> None:
         """The browser that held this session's context is gone."""
         await self.driver.kill(self.name)

@@ -39,6 +39,7 @@ ServeEgress = Callable[[SocketListener], Coroutine[None, None, None]]
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 _PROBE_SECONDS = 2.0
+_NEWS_SECONDS = 0.5
 _STEADY_SECONDS = 10.0
 """A browser that lived this long was healthy: the next restart is immediate again."""
 
@@ -119,6 +120,13 @@ class BrowserSupervisor:
 
     def is_current(self, generation: int) -> bool:
         return self._current is not None and self._current.generation == generation
+
+    async def ends_soon(self, generation: int) -> bool:
+        """Whether this browser is gone, or turns out to be within a moment: whoever talks to it may know first."""
+        with anyio.move_on_after(_NEWS_SECONDS):
+            while self.is_current(generation):
+                await self._changed.wait()
+        return not self.is_current(generation)
 
     async def run(self) -> None:
         """Starts what is needed, and starts it again whenever it ends.

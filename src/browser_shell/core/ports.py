@@ -295,6 +295,9 @@ class BrowserSession(Protocol):
 
     async def abandon_page(self) -> None: ...
 
+    async def browser_is_gone(self) -> bool:
+        """Whether the browser that held this session's pages has ended, or does so within a moment."""
+
 
 class BrowserSessions(Protocol):
     """All sessions of the box."""

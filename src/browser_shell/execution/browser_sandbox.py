@@ -12,6 +12,7 @@ from browser_shell.core.calls import Principal
 from browser_shell.core.egress import Requester
 from browser_shell.core.errors import (
     BrowserShellError,
+    BrowserUnavailable,
     DialogOpen,
     ErrorCode,
     ExecutionTimedOut,
@@ -138,7 +139,18 @@ class BrowserSandbox:
             raise _blocked_by(dialog)
 
     async def _bind(self, session: BrowserSession) -> None:
-        """Points the driver at the session's active tab."""
+        """Points the driver at the session's active tab.
+
+        Raises: SandboxUnavailable; BrowserUnavailable where that is why.
+        """
+        try:
+            await self._point_driver(session)
+        except SandboxUnavailable as fault:
+            if await session.browser_is_gone():
+                raise BrowserUnavailable("the browser went away while its driver was made ready") from fault
+            raise
+
+    async def _point_driver(self, session: BrowserSession) -> None:
         if await self.driver.make_ready(session.name, session.active):
             session.bound = session.active
         if session.bound != session.active:
