@@ -74,6 +74,15 @@ def test_the_drivers_environment_is_pinned_in_full(browser: Session, site: Site)
         assert environment["TOKIO_WORKER_THREADS"] == "1"
 
 
+def test_pages_cannot_fill_the_machines_memory_through_the_driver(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("").url)
+    for daemon in browser.server.daemons().values():
+        # It keeps what pages write to their consoles, as much as they write.
+        limits = Path(f"/proc/{daemon}/limits").read_text(encoding="ascii").splitlines()
+        (data,) = [line.split() for line in limits if line.startswith("Max data size")]
+        assert data[3:] == ["536870912", "536870912", "bytes"]
+
+
 @pytest.mark.promise("processes: Chromium never runs as root")
 @pytest.mark.parametrize("name", ["chromium", "Xtigervnc", "matchbox", "agent-browser"])
 def test_nothing_of_the_browser_is_root(browser: Session, site: Site, name: str) -> None:

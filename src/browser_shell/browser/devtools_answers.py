@@ -110,6 +110,9 @@ class MissingAnswers:
             elif (gone := _PAGE_GONE.match(message.head)) and (missing := self._take_questions_to(gone[1])):
                 yield data[sent : message.end]
                 sent = message.end
+                awaited, came = self._awaited
+                if awaited in missing:
+                    came.set()  # This is its answer.
                 for number in missing:
                     yield _refusal(number, gone[1])
             begins = message.end

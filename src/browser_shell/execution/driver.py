@@ -25,9 +25,15 @@ _Note = tuple[int, int]
 # A snapshot of a page with 900 controls is 73 kB; this leaves room for one fifty times as large.
 _MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 _PREPARE_SECONDS = 15.0
+_POLL_SECONDS = 0.01
 _REAP_POLLS = 100
+_NEWBORN_POLLS = 30
 _SETTLE_SECONDS = 1.0
 _DAEMON_IDLE_MS = 600_000
+# A daemon keeps what its pages write to their consoles, as much as they write, and it lives outside the jail. At work
+# it takes 13 MB, and a few times its answer for a picture.
+_MAX_DAEMON_BYTES = 512 * 1024 * 1024
+_NO_ANSWER_OF_THE_DAEMON = frozenset({"unreadable", "output_too_large", "outcome_unknown", "page_wedged"})
 
 # agent-browser's own names of what our commands do. The second layer: a command that slipped past our grammar
 # would still be refused by the daemon.
@@ -99,9 +105,11 @@ class AgentBrowserDriver:
         self._daemons: dict[str, _Daemon] = {}
         self._busy: dict[str, Sequence[Words]] = {}
         """The sessions whose driver is at work, and with what."""
-        self._adrift: dict[str, Sequence[Words]] = {}
-        """What a daemon may still be busy with although nobody waits for it. It is over with the daemon, or with its
-        next answer: a daemon does one thing after the other."""
+        self._adrift: dict[str, frozenset[str]] = {}
+        """The commands that a daemon may still be busy with although nobody waits for them. They are over with the
+        daemon, or with its next answer: a daemon does one thing after the other."""
+        self._let_go: dict[str, set[orphans.ProcessMark]] = {}
+        """Daemons that were not ended when another took their place. They end with their session at the latest."""
         self._spares = SpareCommands(self._command, in_use=self._busy.__contains__)
 
     async def keep_spares(self) -> None:
@@ -128,9 +136,12 @@ class AgentBrowserDriver:
         self._busy[name] = commands
         try:
             reply = await self._invoke(name, commands, annotate=annotate, seconds=seconds)
-            self._adrift.pop(name, None)
+            if reply.code not in _NO_ANSWER_OF_THE_DAEMON:
+                self._adrift.pop(name, None)
+        except SandboxUnavailable:
+            raise  # The CLI did not start.
         except BaseException:
-            self._adrift[name] = commands
+            self._adrift[name] = self._adrift.get(name, frozenset()) | {words[0] for words in commands}
             raise
         finally:
             del self._busy[name]
@@ -149,6 +160,7 @@ class AgentBrowserDriver:
         """The CLI found the daemon dead, and may have started another, with the control port that each one opens."""
         known, running = self._forget(name), self._daemon_of(name)
         if known is not None and known != running:
+            orphans.kill_now(known)
             await _reap(known.pid)
         if running is not None:
             await self._quieten(name)
@@ -162,7 +174,8 @@ class AgentBrowserDriver:
 
     def under_way(self) -> list[str]:
         """The names of the commands that drivers are busy with. For any thread."""
-        return [words[0] for commands in (*self._busy.values(), *self._adrift.values()) for words in commands]
+        busy = [words[0] for commands in (*self._busy.values(),) for words in commands]
+        return [*busy, *(word for adrift in (*self._adrift.values(),) for word in adrift)]
 
     def foresee(self, name: str) -> None:
         """A command of this session is about to come: its CLI may start now, and waits for its words."""
@@ -194,17 +207,19 @@ class AgentBrowserDriver:
 
         Not killed at once: a dialog that is open would be answered with no.
         """
-        self._forget(name)
+        known = self._forget(name)
+        if known is not None:
+            self._let_go.setdefault(name, set()).add(known)
 
     async def kill(self, name: str) -> None:
         """Ends the daemon at once. SIGTERM would wait for the command that it is busy with."""
         # First: no spare is started for a daemon that is no more.
         known = self._forget(name)
-        self._adrift.pop(name, None)
         await self._spares.drop(name)
-        marks = {mark for mark in (known, self._daemon_of(name)) if mark is not None}
+        marks = {mark for mark in (known, self._daemon_of(name)) if mark is not None} | self._let_go.pop(name, set())
         for mark in marks:
             orphans.kill_now(mark)
+        self._adrift.pop(name, None)
         with anyio.CancelScope(shield=True):
             for mark in marks:
                 await _reap(mark.pid)
@@ -225,15 +240,29 @@ class AgentBrowserDriver:
 
     async def _quieten(self, name: str) -> None:
         """Every daemon opens an unauthenticated control server on loopback; close it before anything else happens."""
-        reply = await self._invoke(name, [("stream", "disable")], annotate=False, seconds=_PREPARE_SECONDS)
+        try:
+            reply = await self._invoke(name, [("stream", "disable")], annotate=False, seconds=_PREPARE_SECONDS)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._end_newborn(name)
+            raise
         note, mark = self._note_of(name), self._daemon_of(name)
         witness = _witness_of(mark) if mark is not None else None
-        if not reply.success or note is None or witness is None or self._control_port_of(name).exists():
+        bounded = mark is not None and orphans.bound_memory(mark, _MAX_DAEMON_BYTES)
+        if not (reply.success and note and witness and bounded) or self._control_port_of(name).exists():
             if witness is not None:
                 witness.close()
             await self.kill(name)
             raise SandboxUnavailable(f"the driver could not be made ready: {reply.error or 'no daemon'}")
         self._daemons[name] = _Daemon(witness, note)
+
+    async def _end_newborn(self, name: str) -> None:
+        """Its CLI was ended, but a daemon may be on its way: it can be found once it has written its note."""
+        for _ in range(_NEWBORN_POLLS):
+            if self._note_of(name) is not None:
+                break
+            await anyio.sleep(_POLL_SECONDS)
+        await self.kill(name)
 
     async def _invoke(self, name: str, commands: Sequence[Words], *, annotate: bool, seconds: float) -> DriverReply:
         stdin: JsonValue = [list(words) for words in commands]
@@ -307,7 +336,7 @@ async def _reap(pid: int) -> None:
     for _ in range(_REAP_POLLS):
         if orphans.reap(pid):
             return
-        await anyio.sleep(0.01)
+        await anyio.sleep(_POLL_SECONDS)
 
 
 def _environment(settings: DriverSettings) -> dict[str, str]:

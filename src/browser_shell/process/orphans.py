@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import select
 import signal
 from dataclasses import dataclass
@@ -84,6 +85,15 @@ def kill_now(mark: ProcessMark) -> None:
         os.close(handle)
 
 
+def bound_memory(mark: ProcessMark, most_bytes: int) -> bool:
+    """Gives a process an end to its memory. False when it has ended, or is not ours to bound."""
+    try:
+        resource.prlimit(mark.pid, resource.RLIMIT_DATA, (most_bytes, most_bytes))
+    except OSError:
+        return False
+    return is_alive(mark)
+
+
 def reap(pid: int) -> bool:
     """Collects an adopted child that has ended. True when nothing is left to collect."""
     try:
@@ -121,7 +131,8 @@ def end_marked(path: Path) -> bool:
 def reap_adopted() -> int:
     """Collects what a dead program's children left us as their new parent. Returns how many.
 
-    Our own children are waited for by whoever started them; they lead sessions of their own, adopted ones do not.
+    Our own children are waited for by whoever started them, and so are the driver's daemons: they lead sessions of
+    their own, other adopted ones do not.
     """
     own_session = os.getsid(0)
     reaped = 0

@@ -8,11 +8,19 @@ from pathlib import Path
 import anyio
 import pytest
 
+from browser_shell.core.errors import SandboxUnavailable
 from browser_shell.execution.driver import AgentBrowserDriver, DriverSettings
-from support.processes import open_files
+from browser_shell.process import orphans
+from support.processes import alive, open_files
 
 SAYS_NOTHING = "#!/bin/sh\nexec sleep 30\n"
-ANSWERS = "#!/bin/sh\necho '[]'\n"
+ANSWERS = "#!/bin/sh\necho '[{\"success\":true}]'\n"
+SAYS_WHAT_NOBODY_READS = "#!/bin/sh\necho nonsense\n"
+# As agent-browser does: the daemon leaves the group of its CLI at once, and is known once it has written its note.
+HAS_A_DAEMON = """#!/bin/sh
+setsid sh -c 'echo $$ >"$HOME/born"; sleep 0.15; echo $$ >"$AGENT_BROWSER_SOCKET_DIR/a.pid"; exec sleep 30' &
+exec sleep 30
+"""
 
 
 @pytest.fixture
@@ -80,3 +88,37 @@ async def test_the_next_answer_of_the_session_ends_it_too(driver: AgentBrowserDr
     assert driver.under_way() == ["type"]
     await driver.run("a", [("get", "url")], seconds=20)
     assert driver.under_way() == []
+
+
+async def test_all_that_were_given_up_are_under_way(driver: AgentBrowserDriver, program: Path) -> None:
+    becomes(program, SAYS_NOTHING)
+    await give_up_on(driver, "type", "#a", "text")
+    await give_up_on(driver, "fill", "#a", "text")
+    assert sorted(driver.under_way()) == ["fill", "type"]
+
+
+async def test_what_is_no_answer_of_the_daemon_ends_nothing(driver: AgentBrowserDriver, program: Path) -> None:
+    becomes(program, SAYS_NOTHING)
+    await give_up_on(driver, "hover", "#a")
+    becomes(program, SAYS_WHAT_NOBODY_READS)
+    await driver.run("a", [("get", "url")], seconds=20)
+    assert driver.under_way() == ["hover"]
+
+
+async def test_a_command_that_never_began_is_not_under_way(driver: AgentBrowserDriver) -> None:
+    with pytest.raises(SandboxUnavailable):  # There is no program yet.
+        await driver.run("a", [("hover", "#a")], seconds=20)
+    assert driver.under_way() == []
+
+
+async def test_a_daemon_whose_start_is_cut_short_is_ended_before_anybody_knows_it(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "runs_program", lambda pid, program: True)  # A script runs its shell.
+    becomes(program, HAS_A_DAEMON)
+    with anyio.move_on_after(0.1):
+        await driver.make_ready("a", "0" * 32)
+    daemon = int((tmp_path / "born").read_text())
+    with anyio.fail_after(5):
+        while alive(daemon):  # noqa: ASYNC110
+            await anyio.sleep(0.01)
