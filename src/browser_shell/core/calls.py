@@ -36,3 +36,8 @@ class ToolCall:
         """The session that the arguments name; '' when they name none that could exist."""
         named = self.arguments.get("session_id") if isinstance(self.arguments, dict) else None
         return named if isinstance(named, str) and _SESSION_ID.fullmatch(named) else ""
+
+    @property
+    def ends_session(self) -> bool:
+        """Whether it asks for the end of its session, and nothing else."""
+        return isinstance(self.arguments, dict) and self.arguments.get("argv") == ["close"] and self.session_id != ""

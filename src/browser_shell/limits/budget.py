@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 from limits.aio.storage import Storage
 
@@ -38,22 +38,22 @@ class BudgetBook:
     """The clock of the storage's `get_expiry`."""
 
     async def open(self, call: ToolCall, budget: GovernanceBudget) -> TaskBudget:
-        """Raises: BudgetExceeded."""
+        """`close` is always within it: whoever may do nothing more has to be able to let go. Raises: BudgetExceeded."""
         task = task_key(call)
         failures_key, elapsed_key = f"{task}/failures/{fingerprint(call)}", f"{task}/elapsed"
         failures = await self.storage.get(failures_key)
-        if failures > budget.max_retries:
+        if failures > budget.max_retries and not call.ends_session:
             raise await self._exceeded(
                 f"this call has failed {failures} times; after {budget.max_retries} repetitions it is not run again. "
-                "Do something else",
+                "Do something else, or try",
                 rule_id="limits.budget.retries",
                 key=failures_key,
                 budget=budget,
             )
         elapsed_seconds = await self.storage.get(elapsed_key) / _MILLISECONDS
-        if elapsed_seconds >= budget.elapsed_seconds:
+        if elapsed_seconds >= budget.elapsed_seconds and not call.ends_session:
             raise await self._exceeded(
-                f"the {budget.elapsed_seconds} s of execution that this task has are used up",
+                f"the {budget.elapsed_seconds} s of execution that this task has are used up; try",
                 rule_id="limits.budget.elapsed",
                 key=elapsed_key,
                 budget=budget,
@@ -63,7 +63,7 @@ class BudgetBook:
             elapsed_key=elapsed_key,
             failures_key=failures_key,
             failures=failures,
-            seconds_left=budget.elapsed_seconds - elapsed_seconds,
+            seconds_left=inf if call.ends_session else budget.elapsed_seconds - elapsed_seconds,
         )
 
     async def charge(self, task: TaskBudget, *, ran_seconds: float, result: CommandResult | None) -> None:
@@ -82,7 +82,7 @@ class BudgetBook:
 
     async def _exceeded(self, message: str, *, rule_id: str, key: str, budget: GovernanceBudget) -> BudgetExceeded:
         seconds = await self._seconds_left(key, budget)
-        return BudgetExceeded(f"{message}, or try again in {seconds} s", rule_id=rule_id, retry_after_seconds=seconds)
+        return BudgetExceeded(f"{message} again in {seconds} s", rule_id=rule_id, retry_after_seconds=seconds)
 
     async def _seconds_left(self, key: str, budget: GovernanceBudget) -> int:
         # Only a hint for the caller: the counter itself decides when it ends.

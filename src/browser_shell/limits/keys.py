@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from browser_shell.core.calls import ToolCall
 
-_MEANS_THE_SAME_WORK = frozenset({"session_id", "timeout_sec"})
+_DEADLINE = frozenset({"timeout_sec"})
+_MEANS_THE_SAME_WORK = _DEADLINE | {"session_id"}
 
 
 @lru_cache(maxsize=256)
@@ -27,10 +28,14 @@ def task_key(call: ToolCall) -> str:
 
 
 def fingerprint(call: ToolCall) -> str:
-    """Equal for calls that ask for the same work. A longer deadline does not make it another."""
+    """Equal for calls that ask for the same work. A longer deadline does not make it another.
+
+    A session that cannot exist is none, so each wrong id is a mistake of its own.
+    """
     arguments = call.arguments
     if isinstance(arguments, dict):
-        arguments = {name: value for name, value in arguments.items() if name not in _MEANS_THE_SAME_WORK}
+        same = _MEANS_THE_SAME_WORK if call.session_id else _DEADLINE
+        arguments = {name: value for name, value in arguments.items() if name not in same}
     return _digest(json.dumps(arguments, sort_keys=True).encode("ascii"))
 
 

@@ -217,6 +217,27 @@ async def test_success_wipes_the_slate() -> None:
         assert await passes(gate, a_call(), OK)
 
 
+async def test_a_session_can_always_be_let_go() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"max_retries": 0, "elapsed_seconds": 10})
+    await ran(await gate.admit(a_call("open")), clock, 11)
+    error = await refusal(gate, a_call("snapshot"))
+    assert error.rule_id == "limits.budget.elapsed"
+    assert "are used up; try again in 3" in error.public_message
+    for result in (FAILED, FAILED, OK):
+        lease = await gate.admit(a_call("close"))
+        async with lease.running(30):
+            clock.advance(1)
+        await lease.settle(result)
+    assert not await passes(gate, a_call("close", "now"))
+
+
+async def test_each_wrong_session_is_a_mistake_of_its_own() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    wrong = [a_call("open", session_id=session_id) for session_id in ("", "a b", "é")]
+    assert [await passes(gate, call, FAILED) for call in (*wrong, wrong[0])] == [True, True, True, False]
+
+
 async def test_another_deadline_does_not_make_it_another_call() -> None:
     gate = a_local_gate(budget={"max_retries": 0})
     calls = [
