@@ -47,10 +47,16 @@ async def test_nothing_says_what_the_server_is_made_of(connect: Connect) -> None
         assert "server" not in (await client.post("tools/list")).headers
 
 
-@pytest.mark.parametrize("accept", ["application/json", "text/html", ""])
-async def test_a_get_that_accepts_no_event_stream_is_406(accept: str) -> None:
+@pytest.mark.parametrize(
+    "accept", ["application/json", "text/html,application/xml;q=0.9,*/*;q=0.8", "*/*", "text/*", ""]
+)
+@pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}, {"Mcp-Session-Id": "none"}])
+async def test_a_get_that_names_no_event_stream_is_406(accept: str, version: dict[str, str]) -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient() as http:
-        assert (await http.get(f"{address}/mcp", headers={"Accept": accept})).status_code == 406
+        response = await http.get(f"{address}/mcp", headers={"Accept": accept, **version})
+    assert response.status_code == 406
+    assert "Not Acceptable" in response.json()["error"]["message"]
+    assert "mcp-session-id" not in response.headers
 
 
 async def test_a_post_that_accepts_no_event_stream_is_406(connect: Connect) -> None:

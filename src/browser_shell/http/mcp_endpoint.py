@@ -169,6 +169,10 @@ class McpEndpoint:
                 return
             receive = _with_opening(opening, receive)
         headers = request_headers(scope)
+        if scope["method"] == "GET" and not _wants_events(headers):
+            words = "Not Acceptable: a GET is answered with an event stream; accept text/event-stream"
+            await JSONResponse(_error(types.INVALID_REQUEST, words), 406)(scope, receive, send)
+            return
         if _belongs_to_a_session(scope, headers, request):
             await self._sessions.handle_request({**scope, "user": _owner(scope)}, receive, send)
             return
@@ -191,6 +195,12 @@ class McpEndpoint:
                 seconds = given.get("timeout_sec", self._usual_seconds.get(name))
                 return "progressToken" not in meta and isinstance(seconds, int) and seconds <= BRIEF_SECONDS
         return False
+
+
+def _wants_events(headers: Mapping[str, str]) -> bool:
+    """Whether events are named. Browsers accept anything, and would wait for ever for a page."""
+    named = (entry.partition(";")[0].strip().lower() for entry in headers.get("accept", "").split(","))
+    return "text/event-stream" in named
 
 
 def _usual_seconds(tool: ToolDescription) -> JsonValue:
