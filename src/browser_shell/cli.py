@@ -22,6 +22,7 @@ from browser_shell.greeting import greeting
 from browser_shell.settings import Settings, read_settings
 
 _EXIT_BAD_SETTINGS = 2
+_HIGHEST_PORT = 65535
 _OTHERS = {
     "policy": ("browser_shell.policy_check", "add_policy_commands"),
     "audit": ("browser_shell.audit_commands", "add_audit_commands"),
@@ -77,7 +78,7 @@ def _parser(asked: str) -> argparse.ArgumentParser:
 
     server = commands.add_parser("serve", help="serve MCP and the live view over HTTP")
     server.add_argument("--host", help="address to listen on (default: PUBLIC_HOST or 127.0.0.1)")
-    server.add_argument("--port", type=int, help="public port (default: PUBLIC_PORT or 8080; 0 picks a free one)")
+    server.add_argument("--port", type=_port, help="public port (default: PUBLIC_PORT or 8080; 0 picks a free one)")
     server.add_argument(
         "--unsafe-no-auth",
         action="store_true",
@@ -98,6 +99,12 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= _HIGHEST_PORT):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {_HIGHEST_PORT}, not {text[:40]!r}")
+    return int(text)
+
+
 def _add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
@@ -111,7 +118,7 @@ def _add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML)")
     parser.add_argument(
         "--unsafe-attach",
-        type=int,
+        type=_port,
         metavar="PORT",
         help="drive a Chromium that somebody else started, by its DevTools port; its flags are then not ours",
     )

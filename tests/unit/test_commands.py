@@ -68,7 +68,7 @@ def test_a_server_has_no_other_command_in_its_memory() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", ALL_IN_MEMORY, "serve", "--port", "nonsense"], capture_output=True, text=True, check=True
     )
-    assert "invalid int value" in ran.stderr
+    assert "argument --port: must be a whole number from 0 to 65535, not 'nonsense'" in ran.stderr
     loaded = set(ran.stdout.split())
     assert "browser_shell.app" in loaded
     others = ("audit_commands", "audit.report", "doctor", "evidence_commands", "policy_check", "token_command")
@@ -191,6 +191,14 @@ def test_with_a_key_nothing_is_printed() -> None:
     access = access_of(settings(JWT_PUBLIC_KEY=f" {env_value(rsa_key())} "))
     assert access.token is None
     assert isinstance(access.callers.identify(None), Unknown)
+
+
+@pytest.mark.parametrize("option", ["--port", "--unsafe-attach"])
+@pytest.mark.parametrize("port", ["65536", "99999", "-1", "1e3", "٨٠", ""])
+def test_a_port_that_none_can_have_is_refused(option: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run(["serve", f"{option}={port}"])
+    assert f"{option}: must be a whole number from 0 to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.promise("tokens:unsound-key-no-start")
