@@ -8,6 +8,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from support.in_flight import InFlight, opening_slowly
 from support.pages import Site, wait_until
 from support.processes import alive, descendants, listening_ports, program, zombies
@@ -139,6 +141,29 @@ def test_a_chromium_that_dies_while_its_driver_starts_is_what_the_call_is_told_o
     outcome = call.outcome()
     assert (outcome.exit_code, outcome.meta["name"]) == (127, "BROWSER_UNAVAILABLE"), outcome
     wait_until(lambda: session.run("open", url).exit_code == 0, seconds=8, what="the browser")
+
+
+def test_a_daemon_that_was_let_go_is_collected_with_its_session(own_server: Server, site: Site) -> None:
+    session = own_server.session("s")
+    asked = session.run("open", site.watch("<script>confirm('enter?')</script>").url)
+    assert asked.meta["name"] == "DIALOG_OPEN"
+    (daemon,) = own_server.daemons().values()
+    kill(daemon)  # As it ends itself when it has been idle for long.
+    wait_until(lambda: not alive(daemon), what="the end of the daemon")
+    session.ok("close")
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+
+
+@pytest.mark.parametrize("argv", [("wait", 20_000), ("wait", "#never"), ("wait", "--text", "never")])
+def test_a_wait_is_told_when_chromium_dies(own_server: Server, site: Site, argv: tuple[str | int, ...]) -> None:
+    session = own_server.session("s")
+    session.ok("open", site.watch("<p>here</p>").url)
+    call = InFlight(session, *argv)
+    time.sleep(1)
+    assert call.running
+    kill(own_server.mark("chromium"))
+    outcome = call.outcome(seconds=8)
+    assert (outcome.exit_code, outcome.meta["name"]) == (127, "BROWSER_UNAVAILABLE"), outcome
 
 
 def test_a_killed_display_comes_back_with_its_browser(own_server: Server, site: Site) -> None:

@@ -85,9 +85,13 @@ def test_a_dialog_that_opens_during_a_wait_ends_the_wait(browser: Session, page:
     page.saw("alive")
 
 
-def test_an_alert_blocks_nothing(browser: Session, page: WatchedPage) -> None:
-    browser.ok("click", "#alert")
+def test_an_alert_blocks_nothing_and_is_told(browser: Session, page: WatchedPage) -> None:
+    clicked = browser.run("click", "#alert")
+    assert clicked.exit_code == 0
     page.saw("after the alert")
+    # With the call that opened it, or with the next one if the call was quicker.
+    assert "NOTE: the page showed an alert: 'boo'" in clicked.stderr + browser.run("get", "title").stderr
+    assert browser.run("get", "title").stderr == ""
     browser.ok("click", "#b")
     page.saw("alive")
 

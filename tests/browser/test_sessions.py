@@ -150,6 +150,14 @@ def test_closing_takes_everything_of_the_session_away(
     assert list((crowd.devtools_directory / "out").iterdir()) == []
 
 
+def test_what_a_session_was_refused_is_not_told_to_the_next_one(sessions: Callable[[str], Session], site: Site) -> None:
+    session = sessions("fresh")
+    refused = session.run("open", site.watch("<img src='http://192.168.0.1/x.png'>").url)
+    assert "192.168.0.1" in refused.stderr
+    session.ok("close")
+    assert session.run("open", site.watch("").url).stderr == ""
+
+
 def test_an_idle_session_ends_and_says_so_once(site: Site) -> None:
     policy = {"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}, "sessions": {"idle_seconds": 10}}
     with running_server(policy) as server:

@@ -107,6 +107,9 @@ def test_a_client_that_goes_away_stops_its_work(browser: Session, site: Site) ->
     )
     wait_until(lambda: _driver_runs(browser.server), what="the call")
     connection.close()
+    empty = browser.run("get", "url")
+    assert empty.data == {"url": "about:blank"}
+    assert "the page was closed because a call on it was cut short" in empty.stderr
     after = browser.run("open", site.watch("<p id=p>mine again</p>").url)
     assert after.exit_code == 0
     assert after.seconds < RECOVERED_SECONDS

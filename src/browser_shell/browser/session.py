@@ -66,6 +66,8 @@ class Session:
     denials_told: float = 0.0
     """Refused connections before this moment have been told to the agent."""
     watched: ContextTabs | None = None
+    abandoned: bool = False
+    """Whether the page was closed because a call was cut short, and the agent was not told of it since."""
     bound: str = ""
     """Target that the driver's daemon acts on; brought in line with `active` before each command."""
 
@@ -88,6 +90,9 @@ class Session:
             await self._make_context(connection.devtools)
             self.generation = connection.generation
         notices += await self._choose_tab(connection.devtools)
+        if self.abandoned and not starts_page:
+            notices.append("the page was closed because a call on it was cut short; now on another one")
+        self.abandoned = False
         return notices
 
     def raise_window(self, devtools: DevTools) -> None:
@@ -164,6 +169,13 @@ class Session:
         asking = self._asking()
         return asking.dialog if asking is not None else None
 
+    def take_alerts(self) -> list[str]:
+        """What pages said in alerts since this was asked last, the last few."""
+        alerts = self._context().alerts
+        said = list(dict.fromkeys(alerts))
+        alerts.clear()
+        return said
+
     def _asking(self) -> OpenTab | None:
         """The tab that shows a dialog: the active one before any other. Pages that opened each other all stand still
         while one of them asks, so a dialog of another tab blocks the active one too.
@@ -218,6 +230,7 @@ class Session:
         await self.driver.kill(self.name)
         self.bound = ""
         target, self.active = self.active, ""
+        self.abandoned = True
         if target and self.supervisor.is_current(self.generation):
             try:
                 await self._crash(target)

@@ -194,6 +194,7 @@ class Sessions:
             tracker=self._tabs,
             driver=self._driver,
             last_used=self._clock.monotonic(),
+            denials_told=self._clock.monotonic(),
             directory=make_private_directory(self._directory / name, owner=self._account),
             proxy_address=self._proxy_addresses.take(Requester(subject=key.subject, session_id=key.session_id)),
             proxy_port=self._proxy_addresses.port,

@@ -218,7 +218,7 @@ class BrowserSupervisor:
 
     @asynccontextmanager
     async def _connected(self, url: str, connect: Connect, pid: int | None) -> AsyncIterator[DevTools]:
-        self._tabs.forget_everything()
+        self._tabs.forget_everything()  # Again: the old connection may have told of some on its way out.
         holder: list[DevTools] = []
 
         def on_event(event: DevToolsEvent) -> None:
@@ -240,6 +240,7 @@ class BrowserSupervisor:
                 yield devtools
             finally:
                 self._announce(None)
+                self._tabs.forget_everything()
 
     def _announce(self, connection: BrowserConnection | None) -> None:
         self._current = connection

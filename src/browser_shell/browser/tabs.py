@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ import anyio
 from browser_shell.browser.devtools import DevTools, DevToolsEvent
 from browser_shell.core.json_values import JsonObject
 from browser_shell.core.pages import Dialog, Tab
+
+_ALERTS_KEPT = 3
 
 
 @dataclass(slots=True)
@@ -38,6 +41,8 @@ class ContextTabs:
     opened: int = 0
     tab_closed: anyio.Event = field(default_factory=anyio.Event)
     """Set, and replaced, whenever one of the tabs is gone."""
+    alerts: deque[str] = field(default_factory=lambda: deque(maxlen=_ALERTS_KEPT))
+    """What pages said in dialogs that ask nothing. They are gone before anybody could look at them."""
     on_trouble: Callable[[], None] | None = None
     """Called whenever a tab is gone or a dialog opens: a command may be waiting for an answer that will not come."""
 
@@ -75,10 +80,14 @@ class TabTracker:
         """The context whose window was raised last; '' when nobody knows."""
 
     def forget_everything(self) -> None:
-        """A new browser has none of the old one's tabs."""
+        """The browser is gone, and its tabs with it."""
+        gone = list(self._contexts.values())
         self._contexts.clear()
         self.front = ""
         self._by_attachment.clear()
+        for context in gone:
+            context.tabs.clear()
+            context.note_closed()
 
     def of_context(self, context_id: str) -> ContextTabs:
         known = self._contexts.get(context_id)
@@ -171,4 +180,6 @@ class TabTracker:
         tab.default_answer = str(event.params.get("defaultPrompt", ""))
         for context in self._contexts.values():
             if tab.target_id in context.tabs:
+                if tab.dialog.kind == "alert":
+                    context.alerts.append(tab.dialog.message)
                 context.note_trouble()

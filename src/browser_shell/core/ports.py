@@ -281,6 +281,9 @@ class BrowserSession(Protocol):
 
     def dialog(self) -> Dialog | None: ...
 
+    def take_alerts(self) -> list[str]:
+        """What pages said in alerts since this was asked last, the last few."""
+
     def watch(self, on_trouble: Callable[[], None] | None) -> None:
         """Calls it whenever a dialog opens or a tab goes, and at once where that has happened already.
 

@@ -27,7 +27,7 @@ from browser_shell.execution.artifacts import take_file
 from browser_shell.execution.denied import explain_denials
 from browser_shell.execution.driver import AgentBrowserDriver
 from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
-from browser_shell.execution.driver_words import driver_words
+from browser_shell.execution.driver_words import driver_words, time_to_wait
 from browser_shell.execution.page_commands import run_dialog, run_tab
 from browser_shell.execution.page_trouble import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageTrouble
 from browser_shell.execution.verdicts import failed, lost_its_page, succeeded, tab_closed
@@ -36,6 +36,7 @@ log = structlog.get_logger()
 
 _RECOVERY_SECONDS = 5.0
 _MARGIN_SECONDS = 0.3
+_ALERT_CHARACTERS = 300
 """A wait ends this long before the deadline, so that a condition that never comes costs no page."""
 _DIALOG_POLL_SECONDS = 0.02
 _HIDDEN_POLL_SECONDS = 0.15
@@ -120,6 +121,7 @@ class BrowserSandbox:
                 for tab in session.tabs()
                 if tab.tab_id not in tabs_before
             ]
+            notices += [f"the page showed an alert: {said[:_ALERT_CHARACTERS]!r}" for said in session.take_alerts()]
         return _with_notices(result, notices)
 
     async def _unblocked(self, session: BrowserSession) -> None:
@@ -165,7 +167,13 @@ class BrowserSandbox:
         if plan.name in ("screenshot", "pdf"):
             return await self._make_file(session, plan, deadline)
         wait_ms = max(1, int((deadline - self.clock.monotonic() - _MARGIN_SECONDS) * 1000))
-        return await self._judge(session, plan, await self._ask(session, plan, deadline, wait_ms=wait_ms))
+        result = await self._judge(session, plan, await self._ask(session, plan, deadline, wait_ms=wait_ms))
+        asked = time_to_wait(plan) if plan.name == "wait" else None
+        if asked is not None and asked > wait_ms and result.error is None:
+            return _waited_in_vain(
+                f"{asked} ms do not fit into timeout_sec {plan.timeout_seconds}; waited {wait_ms} ms"
+            )
+        return result
 
     async def _ask(
         self, session: BrowserSession, plan: BrowserCommand, deadline: float, *, file: str = "", wait_ms: int = 0
@@ -190,6 +198,8 @@ class BrowserSandbox:
             raise _blocked_by(trouble.dialog)
         # It may be asking another page of the session something, so it is not ended before the next command.
         self.driver.replace_later(session.name)
+        if await session.browser_is_gone():
+            raise BrowserUnavailable("the browser went away while the command ran")
         return TAB_GONE
 
     async def _judge(self, session: BrowserSession, plan: BrowserCommand, reply: DriverReply) -> CommandResult:
@@ -225,11 +235,7 @@ class BrowserSandbox:
             if not reply.success:
                 return await self._judge(session, plan, reply)
             await anyio.sleep(_HIDDEN_POLL_SECONDS)
-        return CommandResult(
-            exit_code=ErrorCode.TIMEOUT.exit_code,
-            error=ErrorCode.TIMEOUT,
-            message=f"still visible after {plan.timeout_seconds} s; the page is untouched",
-        )
+        return _waited_in_vain(f"still visible after {plan.timeout_seconds} s")
 
     async def _make_file(self, session: BrowserSession, plan: BrowserCommand, deadline: float) -> CommandResult:
         if plan.name == "pdf":
@@ -252,6 +258,14 @@ class BrowserSandbox:
         )
 
 
+def _waited_in_vain(why: str) -> CommandResult:
+    return CommandResult(
+        exit_code=ErrorCode.TIMEOUT.exit_code,
+        error=ErrorCode.TIMEOUT,
+        message=f"{why}; the page is untouched",
+    )
+
+
 def _too_late(plan: BrowserCommand) -> ExecutionTimedOut:
     return ExecutionTimedOut(
         f"{plan.name} was not finished within {plan.timeout_seconds} s. If it had begun, its page was closed "
@@ -260,7 +274,9 @@ def _too_late(plan: BrowserCommand) -> ExecutionTimedOut:
 
 
 def _blocked_by(dialog: Dialog) -> BrowserShellError:
-    return DialogOpen(f"the page shows a {dialog.kind} dialog: {dialog.message[:300]!r}", rule_id="page.dialog")
+    return DialogOpen(
+        f"the page shows a {dialog.kind} dialog: {dialog.message[:_ALERT_CHARACTERS]!r}", rule_id="page.dialog"
+    )
 
 
 def _with_notices(result: CommandResult, notices: list[str]) -> CommandResult:

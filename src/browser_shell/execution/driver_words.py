@@ -55,9 +55,16 @@ def _snapshot_words(plan: BrowserCommand) -> list[str]:
     return ["snapshot", *switches, *_valued(plan, "depth"), *_valued(plan, "selector")]
 
 
+def time_to_wait(plan: BrowserCommand) -> int | None:
+    """The milliseconds that a `wait` asks for; None for one that waits for something to happen."""
+    operand = plan.operands[0] if plan.operands else ""
+    return int(operand) if operand.isascii() and operand.isdigit() else None
+
+
 def _wait_words(plan: BrowserCommand, wait_ms: int) -> list[str]:
-    if plan.operands and plan.operands[0].isdigit():
-        return ["wait", plan.operands[0]]
+    asked = time_to_wait(plan)
+    if asked is not None:
+        return ["wait", str(min(asked, wait_ms))]
     bound = ["--timeout", str(wait_ms)]
     if plan.operands:
         return ["wait", plan.operands[0], *bound]

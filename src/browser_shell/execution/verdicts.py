@@ -9,6 +9,7 @@ from browser_shell.execution.driver_reply import TAB_GONE, DriverReply
 
 # The driver's sentences that mean: the browser is not there. They name ports and addresses, so they are not shown.
 _NO_BROWSER = (
+    "CDP connection closed",
     "CDP discovery",
     "CDP response channel closed",
     "Failed to connect",

@@ -33,11 +33,15 @@ _ONE_ELEMENT = Shape(operands=(Operand(SELECTOR),))
 _ELEMENT_AND_TEXT = Shape(operands=(Operand(SELECTOR), Operand(TEXT)), by_position=True)
 
 
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()
+
+
 def _one_thing_to_wait_for(command: ParsedCommand) -> str:
     ways = [*command.operands, *(name for name in ("text", "url", "load") if name in command.options)]
     if len(ways) != 1:
         return "takes exactly one of: milliseconds, a CSS selector, --text, --url, --load"
-    if "state" in command.options and (not command.operands or command.operands[0].isdigit()):
+    if "state" in command.options and (not command.operands or _is_number(command.operands[0])):
         return "takes --state only with a CSS selector"
     return ""
 

@@ -52,6 +52,9 @@ def test_the_server_names_every_file_and_bounds_every_wait() -> None:
     assert words("pdf") == [["pdf", "/out/x.jpg"]]
     assert words("wait", text="Done") == [["wait", "--text", "Done", "--timeout", "900"]]
     assert words("wait", "250") == [["wait", "250"]]
+    assert words("wait", "901") == [["wait", "900"]]
+    # Digits of other scripts are no number here, and for the driver neither.
+    assert words("wait", "٥") == [["wait", "٥", "--timeout", "900"]]
 
 
 def test_questions_keep_their_word_and_translate_their_selector() -> None:
