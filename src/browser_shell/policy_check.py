@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -31,8 +32,9 @@ from browser_shell.tools.registry import ToolRegistry
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?[0-9]{1,18})')
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?[0-9]{1,18}(?![0-9.eE]))')
 _ID_WITHIN = 4096
+_EXIT_NOT_WRITTEN = 1
 
 
 def add_policy_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,11 +44,26 @@ def add_policy_commands(commands: _SubParsersAction[argparse.ArgumentParser]) ->
     check = policy.add_parser("check", help="judge URLs and calls offline: JSON lines in, JSON lines out")
     check.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML; default: safe defaults)")
     check.add_argument("--explain", action="store_true", help="write for people instead of programs")
-    check.set_defaults(
-        command=lambda arguments: run_check(
-            sys.stdin.buffer, sys.stdout, policy_path=arguments.policy, explain=arguments.explain
+    check.set_defaults(command=_run_on_standard_streams)
+
+
+def _run_on_standard_streams(arguments: argparse.Namespace) -> int:
+    # A program whose stream was closed before its start has None in its place.
+    stdin, stdout = sys.stdin, sys.stdout
+    if stdin is None or stdout is None:
+        raise ConfigurationInvalid(
+            "policy check reads lines from its standard input and answers on its standard output"
         )
-    )
+    try:
+        return run_check(stdin.buffer, stdout, policy_path=arguments.policy, explain=arguments.explain)
+    except BrokenPipeError:
+        # Whoever reads the answers has enough of them. Nothing is left to be written at the end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+        return _EXIT_NOT_WRITTEN
+    except OSError as fault:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+        sys.stderr.write(f"browser-shell: the answers cannot be written: {fault.strerror}\n")
+        return _EXIT_NOT_WRITTEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,19 +12,26 @@ MAX_NAME_OCTETS = 253
 MAX_LABEL_OCTETS = 63
 
 _LABEL = re.compile(r"[a-z0-9_-]+")
+_ENCODED = "xn--"
+_CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f]")
 _NOT_A_NAME = re.compile(r"[\s/\\?#@%*\[\]\x00-\x1f\x7f]")
 
 METADATA_NAMES = frozenset(
     {
+        "api.metadata.cloud.ibm.com",
+        "data-server",
         "instance-data",
         "instance-data.ec2.internal",
         "metadata",
         "metadata.aws.internal",
         "metadata.azure.internal",
+        "metadata.exoscale.com",
         "metadata.goog",
         "metadata.google.internal",
+        "metadata.packet.net",
         "metadata.platformequinix.com",
         "metadata.tencentyun.com",
+        "rancher-metadata",
     }
 )
 
@@ -110,7 +117,18 @@ def name_problem(host: str) -> str:
             return f"has a label longer than {MAX_LABEL_OCTETS} octets"
         if not _LABEL.fullmatch(label):
             return "holds a character that no host name has"
+        if label.startswith(_ENCODED) and not _decodes(label):
+            return "has a label that says it is encoded and is not"
     return ""
+
+
+def _decodes(label: str) -> bool:
+    """Whether a label is the encoded form of something that needs it."""
+    try:
+        meant = label.removeprefix(_ENCODED).encode("ascii").decode("punycode")
+    except UnicodeError:
+        return False
+    return not meant.isascii() and not _CONTROL.search(meant)
 
 
 def judge_machine_name(host: str) -> Decision | None:

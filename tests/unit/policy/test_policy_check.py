@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from ipaddress import ip_address
 from pathlib import Path
@@ -114,8 +115,10 @@ def test_what_is_no_call_of_the_tool_is_denied(case: dict[str, Any], rule: str) 
         (b'{"id": "a", "url": ' + b"[" * 100_000, "a"),
         (b'{"id": "a", "number": ' + b"9" * 10_000 + b"}", "a"),
         (b"x" * 1_000_000, None),
+        (b'{"id": 1e999, "url": "x"}', None),
+        (b'{"id": ' + b"9" * 5000 + b"}", None),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_a_line_that_is_not_strict_json_is_one_denied_line(line: bytes, case_id: Any) -> None:
     result = answer(line)
@@ -191,6 +194,26 @@ def test_each_answer_is_flushed_at_once() -> None:
     output = CountingStream()
     assert run_check(io.BytesIO(b'{"id": 1}\n{"id": 2}\n'), output, policy_path=None, explain=False) == 0
     assert output.lines_at_flush == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "told"),
+    [
+        ("| head -n 1 >/dev/null; exit ${PIPESTATUS[2]}", 1, ""),
+        (">/dev/full", 1, "the answers cannot be written: No space left on device"),
+        (">&-", 2, "answers on its standard output"),
+        ("<&-", 2, "reads lines from its standard input"),
+    ],
+)
+def test_streams_that_end_or_never_were_are_no_crash(redirection: str, code: int, told: str) -> None:
+    program = Path(sys.executable).with_name("browser-shell")
+    lines = 'yes \'{"id":1,"url":"about:blank"}\' | head -n 5000'
+    ran = subprocess.run(
+        ["/bin/bash", "-c", f"{lines} | '{program}' policy check {redirection}"], capture_output=True, text=True
+    )
+    assert ran.returncode == code
+    assert told in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 class CountingStream(io.StringIO):

@@ -83,7 +83,10 @@ LOCAL = [
     ),
     *("intranet", "a.corp"),
 ]
-METADATA = ["metadata", "metadata.google.internal.", "instance-data", "metadata.goog"]
+METADATA = [
+    *("metadata", "metadata.google.internal.", "instance-data", "metadata.goog", "metadata.packet.net"),
+    *("api.metadata.cloud.ibm.com", "data-server", "rancher-metadata", "metadata.exoscale.com"),
+]
 
 
 @pytest.mark.promise("host:local-names")

@@ -23,6 +23,8 @@ from browser_shell.policy.urls import is_canonical, parse_target
         ("93.184.215.14:8080", "https://93.184.215.14:8080/"),
         ("[2a00::1]:8443", "https://[2a00::1]:8443/"),
         ("bücher.example", "https://xn--bcher-kva.example/"),
+        ("https://XN--N3H.net", "https://xn--n3h.net/"),
+        ("https://xn--10cl1a0b660p.lk", "https://xn--10cl1a0b660p.lk/"),
         ("https://example.com./", "https://example.com./"),
         ("https://example.com/search?q=two words", "https://example.com/search?q=two%20words"),
         ("https://example.com/\u202e", "https://example.com/%E2%80%AE"),
@@ -66,6 +68,13 @@ def test_the_parts_of_a_target_are_those_of_its_url() -> None:
         ),
         *("https://" + "a" * 64 + ".com/", "https://" + "a." * 127 + "com/", "https://example.com/" + "x" * 8192),
         *("https://example.com:99999/", "https://example.com:80a/", "http://127.0.0.256/", "http://[::1%25eth0]/"),
+        *(
+            "http://xn--/",
+            "http://xn--a/",
+            "http://xn--localhost-/",
+            "http://a.xn--example-.com/",
+            "http://xn--999999999/",
+        ),
         *("http://[127.0.0.1]/", "%6aavascript:alert(1)", "\ufeffhttp://127.0.0.1/", "example.com:99999"),
     ],
 )
