@@ -74,6 +74,7 @@ def test_the_drivers_environment_is_pinned_in_full(browser: Session, site: Site)
         assert environment["TOKIO_WORKER_THREADS"] == "1"
 
 
+@pytest.mark.promise("processes: pages cannot fill the machine's memory through the driver")
 def test_pages_cannot_fill_the_machines_memory_through_the_driver(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     for daemon in browser.server.daemons().values():

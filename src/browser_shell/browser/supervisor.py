@@ -218,7 +218,6 @@ class BrowserSupervisor:
 
     @asynccontextmanager
     async def _connected(self, url: str, connect: Connect, pid: int | None) -> AsyncIterator[DevTools]:
-        self._tabs.forget_everything()  # Again: the old connection may have told of some on its way out.
         holder: list[DevTools] = []
 
         def on_event(event: DevToolsEvent) -> None:
