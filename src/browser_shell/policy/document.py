@@ -90,7 +90,7 @@ class OutputSection(_Section):
     """What results look like."""
 
     max_characters: Annotated[int, Field(ge=1000, le=200_000)] = 30_000
-    """Longest `stdout`. It stays valid JSON when it is cut."""
+    """Longest `stdout`, with its line end. It stays valid JSON when it is cut."""
     screenshot_format: Literal["jpeg", "png"] = "jpeg"
     """Image format of `screenshot`."""
     screenshot_quality: Annotated[int, Field(ge=1, le=100)] = 80
