@@ -31,7 +31,7 @@ def read_reply(finished: Finished) -> DriverReply:
         return DriverReply(success=False, error="the output was larger than the server reads", code="output_too_large")
     try:
         printed = json.loads(finished.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         return DriverReply(success=False, error=_first_line(finished.stderr), code="unreadable")
     last = printed[-1] if isinstance(printed, list) and printed else printed
     if not isinstance(last, dict):
