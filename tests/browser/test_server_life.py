@@ -20,6 +20,7 @@ from support.in_flight import opening_slowly
 from support.pages import Site, wait_until
 from support.processes import alive, argv, descendants, program, status
 from support.server import running_server
+from support.wire import ENVELOPE, body, call_params
 
 STOPPED_SECONDS = 8
 
@@ -73,6 +74,35 @@ def test_a_signal_ends_everything_cleanly(site: Site, number: signal.Signals) ->
         wait_until(lambda: not any(map(alive, family)), seconds=2, what="no process left")
         assert list(server.runtime.glob("*/s/*")) == []
         assert list(server.runtime.glob("*/marks/*")) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_server_on_stdio_whose_input_stays_open(
+    site: Site, directories: dict[str, str], number: signal.Signals, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps(policy_for(site)), encoding="utf-8")
+    env = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), **directories}
+    command = [str(Path(sys.executable).with_name("browser-shell")), "stdio", "--policy", str(policy)]
+    slow = f"/slow/{next(site.numbers)}/60"
+    with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number_of_call, url in enumerate((site.watch("").url, site.origin + slow)):
+            params = {**call_params("open", url, session_id=f"s{number_of_call}"), "_meta": ENVELOPE}
+            process.stdin.write(json.dumps(body("tools/call", params, request_id=number_of_call)).encode() + b"\n")
+            process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        assert (answer["id"], answer["result"]["structuredContent"]["exit_code"]) == (0, 0)
+        wait_until(lambda: any(request.path == slow for request in site.requests), seconds=10, what="the slow request")
+        family = descendants(process.pid)
+        assert {"chromium", "Xtigervnc"} <= {program(pid) for pid in family}
+        began = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(20) == 0
+        print(f"{number.name}: ended after {time.monotonic() - began:.2f} s")
+        assert time.monotonic() - began < STOPPED_SECONDS
+        wait_until(lambda: not any(map(alive, family)), seconds=2, what="no process left")
 
 
 def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_clean_up(

@@ -13,7 +13,7 @@ import pytest
 
 from browser_shell.core.calls import Principal
 from browser_shell.http.auth import Unknown
-from browser_shell.http.mcp_endpoint import MAX_BODY_BYTES
+from browser_shell.http.json_rpc import MAX_MESSAGE_BYTES
 from browser_shell.testing.fakes import RecordingSandbox, a_pipeline
 from browser_shell.testing.live import serving
 from support.wire import BOTH, ENVELOPE, INITIALIZE, LEGACY_VERSION, Connect, body, call_params, message, modern_headers
@@ -98,7 +98,7 @@ async def test_only_this_machine_may_talk_to_a_loopback_server(
 async def test_a_body_that_is_too_large_is_413(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
         headers, _ = client.prepared("tools/list")
-        response = await client.http.post("/mcp", headers=headers, content=b"x" * (MAX_BODY_BYTES + 1))
+        response = await client.http.post("/mcp", headers=headers, content=b"x" * (MAX_MESSAGE_BYTES + 1))
     assert response.status_code == 413
 
 

@@ -65,6 +65,7 @@ def test_stdio_writes_nothing_but_the_protocol_to_standard_output() -> None:
         ]
         process.stdin.write(b"\n".join(lines) + b"\n")
         process.stdin.flush()
+        assert json.loads(process.stdout.readline())["error"]["code"] == -32700
         answer = json.loads(process.stdout.readline())
         process.stdin.close()
         assert process.stdout.read() == b""

@@ -22,7 +22,7 @@ from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.http import tickets as ticket_limits
 from browser_shell.http.answers import guarded, refusal
 from browser_shell.http.auth import Callers, Unknown
-from browser_shell.http.mcp_endpoint import MAX_BODY_BYTES
+from browser_shell.http.json_rpc import MAX_MESSAGE_BYTES
 from browser_shell.http.metrics import Metrics
 from browser_shell.http.request_headers import request_headers
 from browser_shell.http.surface import Area, Neighbours, area_of, offers
@@ -30,7 +30,7 @@ from browser_shell.http.tickets import TicketDesk, Tickets, ticket_in, without_t
 from browser_shell.http.traffic import Traffic
 from browser_shell.policy.document import ViewingSection
 
-_MAX_BODY = {Area.MCP: MAX_BODY_BYTES, Area.TICKETS: ticket_limits.MAX_BODY_BYTES}
+_MAX_BODY = {Area.MCP: MAX_MESSAGE_BYTES, Area.TICKETS: ticket_limits.MAX_BODY_BYTES}
 _UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
 _PREFLIGHT_SECONDS = 600
 _PREFLIGHT_HEADERS = (

@@ -6,7 +6,6 @@ Only this module and `stdio.py` know the `mcp` SDK.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
@@ -32,8 +31,8 @@ from browser_shell.core.ports import CallHandler, NewId, ToolDescription
 from browser_shell.core.records import trace_id_of
 from browser_shell.core.results import Attachment, ToolOutcome
 from browser_shell.http.departure import departure_of
+from browser_shell.http.json_rpc import MAX_MESSAGE_BYTES, error_answer, is_message, read_json
 from browser_shell.http.request_headers import request_headers
-from browser_shell.policy.strict_json import parse_json
 
 SERVER_NAME = "browser-shell"
 INSTRUCTIONS = (
@@ -41,8 +40,6 @@ INSTRUCTIONS = (
     "take a new snapshot after the page changed. Keep one session_id for one task and end it with close. exit_code 0 "
     "is success; otherwise stderr says what to do."
 )
-MAX_BODY_BYTES = 4 * 1024 * 1024
-MAX_DEPTH = 64
 LEGACY_SESSIONS = 256
 LEGACY_SESSION_IDLE_SECONDS = 30 * 60
 LIST_FRESH_MS = 5 * 60 * 1000
@@ -54,8 +51,6 @@ REQUEST_CANCELLED = -32800
 _WORK = "browser_shell.work"
 """Key of the ASGI scope under which one HTTP exchange keeps the cancel scope of what is done for it."""
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKET = re.compile(rb"[][{}]")
 _Context: TypeAlias = ServerRequestContext[Any, Any]  # the SDK's own context is generic over what we do not use
 
 
@@ -130,14 +125,14 @@ class McpEndpoint:
             json_response=False,
             max_sessions=LEGACY_SESSIONS,
             session_idle_timeout=LEGACY_SESSION_IDLE_SECONDS,
-            max_request_body_size=MAX_BODY_BYTES,
+            max_request_body_size=MAX_MESSAGE_BYTES,
         )
         self._single_calls = StreamableHTTPSessionManager(
-            server, json_response=False, stateless=True, max_request_body_size=MAX_BODY_BYTES
+            server, json_response=False, stateless=True, max_request_body_size=MAX_MESSAGE_BYTES
         )
         # A stream costs each call two tasks and half a dozen turns of the event loop.
         self._brief_calls = StreamableHTTPSessionManager(
-            server, json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
+            server, json_response=True, stateless=True, max_request_body_size=MAX_MESSAGE_BYTES
         )
         self._usual_seconds = {tool.name: _usual_seconds(tool) for tool in handler.tools()}
 
@@ -160,18 +155,18 @@ class McpEndpoint:
         if scope["method"] == "POST":
             opening = await receive()
             try:
-                request = _read(opening["body"])
+                request = read_json(opening["body"])
             except ValueError:
-                await JSONResponse(_error(types.PARSE_ERROR, "Parse error"), 400)(scope, receive, send)
+                await JSONResponse(error_answer(types.PARSE_ERROR, "Parse error"), 400)(scope, receive, send)
                 return
-            if not _is_message(request):
-                await JSONResponse(_error(types.INVALID_REQUEST, "Invalid Request"), 400)(scope, receive, send)
+            if not is_message(request):
+                await JSONResponse(error_answer(types.INVALID_REQUEST, "Invalid Request"), 400)(scope, receive, send)
                 return
             receive = _with_opening(opening, receive)
         headers = request_headers(scope)
         if scope["method"] == "GET" and not _wants_events(headers):
             words = "Not Acceptable: a GET is answered with an event stream; accept text/event-stream"
-            await JSONResponse(_error(types.INVALID_REQUEST, words), 406)(scope, receive, send)
+            await JSONResponse(error_answer(types.INVALID_REQUEST, words), 406)(scope, receive, send)
             return
         if _belongs_to_a_session(scope, headers, request):
             await self._sessions.handle_request({**scope, "user": _owner(scope)}, receive, send)
@@ -220,24 +215,6 @@ def _with_opening(opening: Message, receive: Receive) -> Receive:
     return replay
 
 
-def _error(code: int, message: str) -> JsonObject:
-    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
-
-
-def _is_message(request: JsonValue) -> bool:
-    """Whether it is one JSON-RPC message of MCP. The SDK would say so too, with its version and a link."""
-    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
-        return False
-    named = isinstance(request.get("method"), str) or ("method" not in request and request.keys() & {"result", "error"})
-    number = request.get("id", 0)
-    return (
-        bool(named)
-        and isinstance(number, str | int)
-        and not isinstance(number, bool)
-        and isinstance(request.get("params", {}), dict)
-    )
-
-
 def _plain_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     """The SDK compares the type of the body letter by letter, and types know no case."""
     return [(name, value.lower() if name == b"content-type" else value) for name, value in scope["headers"]]
@@ -246,24 +223,6 @@ def _plain_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
 def _owner(scope: Scope) -> AuthenticatedUser:
     """In the SDK's form, so that a session answers 404 to everyone but the subject that opened it."""
     return AuthenticatedUser(AccessToken(token="", client_id=principal_of(scope).subject, scopes=[]))
-
-
-def _read(body: bytes) -> JsonValue:
-    """What the SDK will read too, only that it would also read twins, NaN and other encodings. Raises: ValueError."""
-    if _is_deep(body):
-        raise ValueError("nested too deeply")
-    return parse_json(body.decode("utf-8"))
-
-
-def _is_deep(body: bytes) -> bool:
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
-        return False
-    depth = 0
-    for bracket in _BRACKET.finditer(_STRING.sub(b"", body)):
-        depth += 1 if bracket[0] in b"[{" else -1
-        if depth > MAX_DEPTH:
-            return True
-    return False
 
 
 def _belongs_to_a_session(scope: Scope, headers: Mapping[str, str], request: JsonValue) -> bool:

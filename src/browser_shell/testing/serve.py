@@ -2,6 +2,7 @@
 
 python -m browser_shell.testing.serve http 8080
 python -m browser_shell.testing.serve stdio
+python -m browser_shell.testing.serve stdio-hanging
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import sys
 
 import anyio
 
+from browser_shell.app import cancel_on_signal
+from browser_shell.core.calls import Principal
+from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.standard import standard_chain
@@ -23,6 +27,7 @@ from browser_shell.testing.fakes import (
     FakePerson,
     FakePolicy,
     FakeResolver,
+    HangingSandbox,
     NoLimits,
     RecordingActivity,
     RecordingAudit,
@@ -44,16 +49,17 @@ async def main(way: str, port: int = 0) -> None:
         policy=FakePolicy(blocked_hosts=frozenset({"blocked.example"})),
         resolver=FakeResolver(),
         audit=RecordingAudit(),
-        runner=ExecutionRunner(
-            browser=RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,)))
-        ),
+        runner=ExecutionRunner(browser=_ToldSandbox() if way == "stdio-hanging" else _answering()),
         human=FakePerson(),
         activity=RecordingActivity(),
         clock=FakeClock(),
     )
     ids = iter(numbered_ids())
-    if way == "stdio":
-        await run_stdio(pipeline, new_id=lambda: next(ids))
+    if way.startswith("stdio"):
+        async with anyio.create_task_group() as foreground:
+            foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
+            await run_stdio(pipeline, new_id=lambda: next(ids))
+            foreground.cancel_scope.cancel()
         return
     front = build_front(
         UNHURRIED,
@@ -67,9 +73,27 @@ async def main(way: str, port: int = 0) -> None:
     await serve_http(front, host="127.0.0.1", port=port, on_ready=_announce)
 
 
+class _ToldSandbox(HangingSandbox):
+    """Says to standard error when a call has begun, and when it was stopped."""
+
+    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        _say("begun")
+        try:
+            return await super().run(principal, plan)
+        finally:
+            _say("stopped")
+
+
+def _answering() -> RecordingSandbox:
+    return RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,)))
+
+
 def _announce(port: int) -> None:
-    sys.stderr.write(f"http://127.0.0.1:{port}/mcp\n")
-    sys.stderr.flush()
+    _say(f"http://127.0.0.1:{port}/mcp")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
