@@ -44,7 +44,10 @@ def build_front(
     tickets = Tickets(clock=clock, new_id=new_id, seconds=settings.ticket_seconds)
     return Gateway(
         mcp=McpEndpoint(
-            CountedCalls(handler=handler, metrics=metrics, clock=clock), new_id=new_id, instructions=instructions
+            CountedCalls(handler=handler, metrics=metrics, clock=clock),
+            clock=clock,
+            new_id=new_id,
+            instructions=instructions,
         ),
         desk=TicketDesk(tickets=tickets, viewing=settings.viewing, audit=audit),
         viewer=viewer,

@@ -27,11 +27,12 @@ from browser_shell import __version__
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.errors import BrowserShellError, CallRefused, ErrorCode, UnknownTool
 from browser_shell.core.json_values import JsonObject, JsonValue, compact_json
-from browser_shell.core.ports import CallHandler, NewId, ToolDescription
+from browser_shell.core.ports import CallHandler, Clock, NewId, ToolDescription
 from browser_shell.core.records import trace_id_of
 from browser_shell.core.results import Attachment, ToolOutcome
 from browser_shell.http.departure import departure_of
 from browser_shell.http.json_rpc import MAX_MESSAGE_BYTES, error_answer, is_message, read_json
+from browser_shell.http.legacy_sessions import MAX_SESSIONS, LegacySessions
 from browser_shell.http.request_headers import request_headers
 
 SERVER_NAME = "browser-shell"
@@ -40,7 +41,6 @@ INSTRUCTIONS = (
     "take a new snapshot after the page changed. Keep one session_id for one task and end it with close. exit_code 0 "
     "is success; otherwise stderr says what to do."
 )
-LEGACY_SESSIONS = 256
 LEGACY_SESSION_IDLE_SECONDS = 30 * 60
 LIST_FRESH_MS = 5 * 60 * 1000
 BRIEF_SECONDS = 30
@@ -117,16 +117,19 @@ class McpEndpoint:
     The gateway stands before it: a body comes whole, in the first message.
     """
 
-    def __init__(self, handler: CallHandler, *, new_id: NewId, instructions: str = INSTRUCTIONS) -> None:
+    def __init__(self, handler: CallHandler, *, clock: Clock, new_id: NewId, instructions: str = INSTRUCTIONS) -> None:
         server = build_server(handler, new_id=new_id, instructions=instructions)
         # JSON responses would keep the SDK from noticing that a modern client has gone.
-        self._sessions = StreamableHTTPSessionManager(
+        self._keeper = StreamableHTTPSessionManager(
             server,
             json_response=False,
-            max_sessions=LEGACY_SESSIONS,
+            # Never reached. The SDK makes a session also for a request that names none, and then refuses it; of these
+            # there are no more than connections.
+            max_sessions=2 * MAX_SESSIONS,
             session_idle_timeout=LEGACY_SESSION_IDLE_SECONDS,
             max_request_body_size=MAX_MESSAGE_BYTES,
         )
+        self._sessions = LegacySessions(self._serve_session, clock=clock)
         self._single_calls = StreamableHTTPSessionManager(
             server, json_response=False, stateless=True, max_request_body_size=MAX_MESSAGE_BYTES
         )
@@ -138,7 +141,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        async with self._sessions.run(), self._single_calls.run(), self._brief_calls.run():
+        async with self._keeper.run(), self._single_calls.run(), self._brief_calls.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -169,7 +172,7 @@ class McpEndpoint:
             await JSONResponse(error_answer(types.INVALID_REQUEST, words), 406)(scope, receive, send)
             return
         if _belongs_to_a_session(scope, headers, request):
-            await self._sessions.handle_request({**scope, "user": _owner(scope)}, receive, send)
+            await self._sessions(principal_of(scope).subject, scope, receive, send)
             return
         departure = departure_of(scope)
         if departure is not None and self._is_brief(headers, request):
@@ -177,6 +180,9 @@ class McpEndpoint:
                 await self._brief_calls.handle_request(scope, receive, send)
         else:
             await self._single_calls.handle_request(scope, receive, send)
+
+    async def _serve_session(self, subject: str, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._keeper.handle_request({**scope, "user": _owner(subject)}, receive, send)
 
     def _is_brief(self, headers: Mapping[str, str], request: JsonValue) -> bool:
         """Whether one JSON answer will do: a call of the modern era that nobody follows, and that no proxy on the way
@@ -220,9 +226,9 @@ def _plain_headers(scope: Scope) -> list[tuple[bytes, bytes]]:
     return [(name, value.lower() if name == b"content-type" else value) for name, value in scope["headers"]]
 
 
-def _owner(scope: Scope) -> AuthenticatedUser:
+def _owner(subject: str) -> AuthenticatedUser:
     """In the SDK's form, so that a session answers 404 to everyone but the subject that opened it."""
-    return AuthenticatedUser(AccessToken(token="", client_id=principal_of(scope).subject, scopes=[]))
+    return AuthenticatedUser(AccessToken(token="", client_id=subject, scopes=[]))
 
 
 def _belongs_to_a_session(scope: Scope, headers: Mapping[str, str], request: JsonValue) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from browser_shell.http.departure import Departure
 from browser_shell.http.mcp_endpoint import McpEndpoint
 from browser_shell.http.request_headers import request_headers
-from browser_shell.testing.fakes import a_pipeline
+from browser_shell.testing.fakes import FakeClock, a_pipeline
 
 MODERN = [(b"mcp-protocol-version", b"2026-07-28"), (b"accept", b"application/json, text/event-stream")]
 UNKNOWN_ERA = [(b"accept", b"application/json, text/event-stream")]
@@ -24,7 +24,7 @@ def call(arguments: Any = None, *, name: str = "browser-shell", meta: Any = None
 
 
 def is_brief(request: Any, headers: list[tuple[bytes, bytes]] | None = None) -> bool:
-    endpoint = McpEndpoint(a_pipeline(), new_id=lambda: "1")
+    endpoint = McpEndpoint(a_pipeline(), clock=FakeClock(), new_id=lambda: "1")
     return endpoint._is_brief(request_headers({"headers": headers or MODERN}), request)
 
 

@@ -1,0 +1,75 @@
+"""Clients of the older era that open sessions and never end them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx2
+import pytest
+
+from browser_shell.core.calls import Principal
+from browser_shell.http.auth import Unknown
+from browser_shell.http.legacy_sessions import MAX_SESSIONS, MAX_SESSIONS_OF_ONE
+from browser_shell.testing.fakes import a_pipeline
+from browser_shell.testing.live import serving
+from support.wire import BOTH, INITIALIZE, LEGACY_VERSION, body
+
+
+class Named:
+    def identify(self, authorization: str | None) -> Principal | Unknown:
+        return Principal(subject=authorization or "")
+
+
+@asynccontextmanager
+async def a_client() -> AsyncIterator[httpx2.AsyncClient]:
+    limits = httpx2.Limits(max_connections=100)
+    async with (
+        serving(a_pipeline(), callers=Named()) as address,
+        httpx2.AsyncClient(base_url=address, timeout=10, limits=limits) as http,
+    ):
+        yield http
+
+
+def session_headers(subject: str, session_id: str) -> dict[str, str]:
+    named = {"Authorization": subject, "Mcp-Session-Id": session_id}
+    return {**BOTH, **named, "MCP-Protocol-Version": LEGACY_VERSION}
+
+
+async def opened(http: httpx2.AsyncClient, subject: str) -> httpx2.Response:
+    return await http.post("/mcp", headers={**BOTH, "Authorization": subject}, json=body("initialize", INITIALIZE))
+
+
+async def listed(http: httpx2.AsyncClient, subject: str, session_id: str) -> int:
+    headers = session_headers(subject, session_id)
+    return (await http.post("/mcp", headers=headers, json=body("tools/list"))).status_code
+
+
+@pytest.mark.promise("mcp:no-subject-takes-all-sessions")
+async def test_a_subject_that_ends_no_session_keeps_nobody_out() -> None:
+    async with a_client() as http:
+        bobs = (await opened(http, "bob")).headers["mcp-session-id"]
+        anns = []
+        for _ in range(MAX_SESSIONS + 10):
+            response = await opened(http, "ann")
+            assert response.status_code == 200
+            anns.append(response.headers["mcp-session-id"])
+        assert (await opened(http, "carol")).status_code == 200
+        assert await listed(http, "bob", bobs) == 200
+        statuses = [await listed(http, "ann", session_id) for session_id in anns]
+    assert statuses == [404] * (len(anns) - MAX_SESSIONS_OF_ONE) + [200] * MAX_SESSIONS_OF_ONE
+
+
+async def test_sessions_with_an_open_stream_stay_and_more_are_refused() -> None:
+    async with a_client() as http, AsyncExitStack() as streams:
+        own = [(await opened(http, "ann")).headers["mcp-session-id"] for _ in range(MAX_SESSIONS_OF_ONE)]
+        for session_id in own:
+            headers = session_headers("ann", session_id)
+            stream = await streams.enter_async_context(http.stream("GET", "/mcp", headers=headers))
+            assert stream.status_code == 200
+        refused = await opened(http, "ann")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, -32603)
+        assert "in use" in refused.json()["error"]["message"]
+        assert (await opened(http, "bob")).status_code == 200
+        await http.delete("/mcp", headers=session_headers("ann", own[0]))
+        assert (await opened(http, "ann")).status_code == 200
