@@ -128,13 +128,33 @@ def test_no_answer_is_put_into_the_middle_of_a_message() -> None:
         assert driver.recv(1000) == long[20:] + reply(2, NOTHING)
 
 
+GONE = frame({"method": "Target.detachedFromTarget", "params": {"sessionId": PAGE, "targetId": "T"}})
+
+
+def gone_and_refused(driver: socket) -> bool:
+    received = driver.recv(1000)
+    while len(received) <= len(GONE):  # The refusal may come on its own.
+        received += driver.recv(1000)
+    return received.startswith(GONE) and b"Session with given id not found" in received
+
+
 def test_a_page_that_goes_away_after_such_an_answer_does_no_harm() -> None:
     with a_passage(["click"]) as (driver, browser):
         driver.sendall(asked(2, "Input.dispatchMouseEvent", MOVED))
         assert driver.recv(1000) == reply(2, NOTHING)
         browser.recv(1000)
-        gone = frame({"method": "Target.detachedFromTarget", "params": {"sessionId": PAGE, "targetId": "T"}})
-        browser.sendall(gone)
-        assert driver.recv(1000).startswith(gone)
+        browser.sendall(GONE)
+        assert gone_and_refused(driver)
+        driver.sendall(asked(3, "DOM.enable"))
+        assert driver.recv(1000) == reply(3, NOTHING)
+
+
+def test_a_page_that_goes_away_before_such_an_answer_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_shell.browser.devtools_ahead._NOTHING_SOON", Ahead(b"{}", 5.0))
+    with a_passage(["click"]) as (driver, browser):
+        driver.sendall(asked(2, "Input.dispatchMouseEvent", MOVED))
+        browser.recv(1000)
+        browser.sendall(GONE)
+        assert gone_and_refused(driver)
         driver.sendall(asked(3, "DOM.enable"))
         assert driver.recv(1000) == reply(3, NOTHING)
