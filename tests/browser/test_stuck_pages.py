@@ -59,6 +59,7 @@ def test_a_slow_page_is_given_up_at_the_deadline(browser: Session, other: Sessio
     assert other.run("click", "#b").seconds < 2
     slow = call.outcome()
     assert (slow.exit_code, slow.meta["name"]) == (124, "TIMEOUT")
+    assert "its page was closed, cookies are kept" in slow.stderr
     assert slow.seconds < 2 + RECOVERED_SECONDS
     after = browser.run("open", site.watch("<p id=p>quick</p>").url)
     print(f"after a slow page: next open {after.seconds:.2f} s")
@@ -84,6 +85,7 @@ def test_a_call_that_stood_in_line_too_long_touches_nothing(browser: Session, si
     wait_until(lambda: long.running and _driver_runs(browser.server), what="the wait")
     late = browser.run("click", "#b", timeout=1)
     assert late.exit_code == 124
+    assert "it stood behind another call and did nothing" in late.stderr
     assert long.outcome().exit_code == 0
     assert page.told == []
     browser.ok("click", "#b")

@@ -76,18 +76,20 @@ class BrowserSandbox:
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, SessionGone, TryLater."""
         deadline = self.clock.monotonic() + plan.timeout_seconds
+        its_turn = plan.name == "close"
         try:
             with anyio.move_on_after(plan.timeout_seconds):
                 if plan.name == "close":
                     existed = await self.sessions.close(principal.subject, plan.session_id)
                     return CommandResult(exit_code=0, data={"closed": existed})
                 async with self.sessions.hold(principal.subject, plan.session_id) as session:
+                    its_turn = True
                     return await self._run_held(principal, session, plan, deadline)
         except ExecutionTimedOut:
             raise
         except TimeoutError as late:
-            raise _too_late(plan) from late
-        raise _too_late(plan)
+            raise _too_late(plan, begun=its_turn) from late
+        raise _too_late(plan, begun=its_turn)
 
     async def _run_held(
         self, principal: Principal, session: BrowserSession, plan: BrowserCommand, deadline: float
@@ -266,11 +268,9 @@ def _waited_in_vain(why: str) -> CommandResult:
     )
 
 
-def _too_late(plan: BrowserCommand) -> ExecutionTimedOut:
-    return ExecutionTimedOut(
-        f"{plan.name} was not finished within {plan.timeout_seconds} s. If it had begun, its page was closed "
-        "and cookies are kept; if it stood behind another call of this session, nothing happened"
-    )
+def _too_late(plan: BrowserCommand, *, begun: bool) -> ExecutionTimedOut:
+    left = "its page was closed, cookies are kept" if begun else "it stood behind another call and did nothing"
+    return ExecutionTimedOut(f"{plan.name} was not finished within {plan.timeout_seconds} s; {left}")
 
 
 def _blocked_by(dialog: Dialog) -> BrowserShellError:
