@@ -31,7 +31,8 @@ def test_a_request_to_end_that_comes_while_the_program_starts_is_not_lost(whom: 
         capture_output=True,
         text=True,
         timeout=20,
-        check=True,
         start_new_session=True,
     )
-    assert int(ended.stdout) == -signal.SIGTERM
+    # The program is ended by the helper; or with it, where the request was quicker than the helper's handler.
+    how_the_program_ended = ended.returncode or int(ended.stdout)
+    assert how_the_program_ended == -signal.SIGTERM, ended.stderr
