@@ -184,6 +184,11 @@ def test_without_an_input_it_says_so() -> None:
         pytest.param(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', id="an id twice"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', id="no UTF-8"),
         pytest.param(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), id="nested too deeply"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', id="half a character as an id"),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping","params":[]}', id="half a character, no message"
+        ),
+        pytest.param(b'{"jsonrpc":"2.0","id":2,"method":"a\\ud800"}', id="half a character as a method"),
     ],
 )
 def test_a_line_that_is_no_json_is_answered(line: bytes) -> None:

@@ -72,7 +72,9 @@ async def _read(file: int) -> bytes:
             await anyio.wait_readable(file)
         except PermissionError:
             # So the kernel says that this is a plain file, or /dev/null: nobody needs to wait for what these hold.
-            return await to_thread.run_sync(os.read, file, _CHUNK_BYTES)
+            with suppress(OSError):
+                return await to_thread.run_sync(os.read, file, _CHUNK_BYTES)
+            return b""
         try:
             return os.read(file, _CHUNK_BYTES)
         except BlockingIOError:

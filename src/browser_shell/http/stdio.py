@@ -72,14 +72,24 @@ def _refusal(code: int, message: str, request_id: str | int | None = None) -> Se
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
+def _line(message: types.JSONRPCMessage) -> bytes:
+    try:
+        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+    except ValueError:
+        # One answer that cannot be written is no reason to end all others.
+        error = types.ErrorData(code=types.INTERNAL_ERROR, message="the answer cannot be written")
+        number = getattr(message, "id", None)
+        text = types.JSONRPCError(jsonrpc="2.0", id=number, error=error).model_dump_json(by_alias=True)
+    return text.encode() + b"\n"
+
+
 async def _give_out(
     file: int, to_client: MemoryObjectReceiveStream[SessionMessage], all_ways: anyio.CancelScope
 ) -> None:
     async with to_client:
         try:
             async for answer in to_client:
-                line = answer.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await write(file, line.encode() + b"\n")
+                await write(file, _line(answer.message))
         except OSError:
             # Nobody reads any more. That is an end like that of the input, which may stay open.
             all_ways.cancel()
