@@ -239,6 +239,7 @@ class BrowserSupervisor:
                 yield devtools
             finally:
                 self._announce(None)
+                holder.clear()  # What it still tells on its way out is news of nothing.
                 self._tabs.forget_everything()
 
     def _announce(self, connection: BrowserConnection | None) -> None:

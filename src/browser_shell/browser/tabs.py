@@ -13,6 +13,7 @@ from browser_shell.core.json_values import JsonObject
 from browser_shell.core.pages import Dialog, Tab
 
 _ALERTS_KEPT = 3
+_ALERT_CHARACTERS = 300
 
 
 @dataclass(slots=True)
@@ -181,5 +182,5 @@ class TabTracker:
         for context in self._contexts.values():
             if tab.target_id in context.tabs:
                 if tab.dialog.kind == "alert":
-                    context.alerts.append(tab.dialog.message)
+                    context.alerts.append(tab.dialog.message[:_ALERT_CHARACTERS])
                 context.note_trouble()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import structlog
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 
 _RECOVERY_SECONDS = 5.0
 _MARGIN_SECONDS = 0.3
-_ALERT_CHARACTERS = 300
+_DIALOG_CHARACTERS = 300
 """A wait ends this long before the deadline, so that a condition that never comes costs no page."""
 _DIALOG_POLL_SECONDS = 0.02
 _HIDDEN_POLL_SECONDS = 0.15
@@ -123,7 +123,7 @@ class BrowserSandbox:
                 for tab in session.tabs()
                 if tab.tab_id not in tabs_before
             ]
-            notices += [f"the page showed an alert: {said[:_ALERT_CHARACTERS]!r}" for said in session.take_alerts()]
+            notices += [f"the page showed an alert: {said!r}" for said in session.take_alerts()]
         return _with_notices(result, notices)
 
     async def _unblocked(self, session: BrowserSession) -> None:
@@ -269,19 +269,21 @@ def _waited_in_vain(why: str) -> CommandResult:
 
 
 def _too_late(plan: BrowserCommand, *, begun: bool) -> ExecutionTimedOut:
-    left = "its page was closed, cookies are kept" if begun else "it stood behind another call and did nothing"
+    left = "it stood behind another call and did nothing"
+    if begun:
+        by_driver = plan.name not in _WITHOUT_DRIVER
+        left = "its page was closed, cookies are kept" if by_driver else "whether it was done is not known"
     return ExecutionTimedOut(f"{plan.name} was not finished within {plan.timeout_seconds} s; {left}")
 
 
 def _blocked_by(dialog: Dialog) -> BrowserShellError:
     return DialogOpen(
-        f"the page shows a {dialog.kind} dialog: {dialog.message[:_ALERT_CHARACTERS]!r}", rule_id="page.dialog"
+        f"the page shows a {dialog.kind} dialog: {dialog.message[:_DIALOG_CHARACTERS]!r}", rule_id="page.dialog"
     )
 
 
 def _with_notices(result: CommandResult, notices: list[str]) -> CommandResult:
-    if not notices or result.error is not None:
+    if not notices:
         return result
     told = "\n".join(f"NOTE: {notice}" for notice in notices)
-    message = f"{result.message}\n{told}" if result.message else told
-    return CommandResult(exit_code=0, data=result.data, message=message, attachments=result.attachments)
+    return replace(result, message=f"{result.message}\n{told}" if result.message else told)
