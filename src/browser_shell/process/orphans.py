@@ -87,13 +87,15 @@ def kill_now(mark: ProcessMark) -> None:
 
 def bound_memory(mark: ProcessMark, most_bytes: int) -> bool:
     """Gives a process an end to its memory. False when it has ended, or is not ours to bound."""
+    if not is_alive(mark):
+        return False
     try:
         _, hard = resource.prlimit(mark.pid, resource.RLIMIT_DATA)
         end = most_bytes if hard == resource.RLIM_INFINITY else min(hard, most_bytes)
         resource.prlimit(mark.pid, resource.RLIMIT_DATA, (end, end))
     except OSError:
         return False
-    return is_alive(mark)
+    return True
 
 
 def reap(pid: int) -> bool:
