@@ -31,7 +31,7 @@ _NEWBORN_POLLS = 30
 _SETTLE_SECONDS = 1.0
 _DAEMON_IDLE_MS = 600_000
 # A daemon keeps what its pages write to their consoles, as much as they write, and it lives outside the jail. At work
-# it takes 13 MB, and a few times its answer for a picture.
+# it takes 13 MB, and 270 MB for a picture of 62 MB, which is more than may be handed out.
 _MAX_DAEMON_BYTES = 512 * 1024 * 1024
 _NO_ANSWER_OF_THE_DAEMON = frozenset({"unreadable", "output_too_large", "outcome_unknown", "page_wedged"})
 
