@@ -56,13 +56,11 @@ def _run_on_standard_streams(arguments: argparse.Namespace) -> int:
         )
     try:
         return run_check(stdin.buffer, stdout, policy_path=arguments.policy, explain=arguments.explain)
-    except BrokenPipeError:
-        # Whoever reads the answers has enough of them. Nothing is left to be written at the end either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
-        return _EXIT_NOT_WRITTEN
     except OSError as fault:
+        # What is left must not be written, and fail, once more at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
-        sys.stderr.write(f"browser-shell: the answers cannot be written: {fault.strerror}\n")
+        if not isinstance(fault, BrokenPipeError):  # Else whoever reads the answers has enough of them.
+            sys.stderr.write(f"browser-shell: the answers cannot be written: {fault.strerror}\n")
         return _EXIT_NOT_WRITTEN
 
 

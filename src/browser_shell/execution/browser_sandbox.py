@@ -170,7 +170,7 @@ class BrowserSandbox:
             return await self._make_file(session, plan, deadline)
         wait_ms = max(1, int((deadline - self.clock.monotonic() - _MARGIN_SECONDS) * 1000))
         result = await self._judge(session, plan, await self._ask(session, plan, deadline, wait_ms=wait_ms))
-        asked = time_to_wait(plan) if plan.name == "wait" else None
+        asked = time_to_wait(plan)
         if asked is not None and asked > wait_ms and result.error is None:
             return _waited_in_vain(
                 f"{asked} ms do not fit into timeout_sec {plan.timeout_seconds}; waited {wait_ms} ms"

@@ -56,8 +56,8 @@ def _snapshot_words(plan: BrowserCommand) -> list[str]:
 
 
 def time_to_wait(plan: BrowserCommand) -> int | None:
-    """The milliseconds that a `wait` asks for; None for one that waits for something to happen."""
-    operand = plan.operands[0] if plan.operands else ""
+    """The milliseconds that a `wait` asks for; None for one that waits for something to happen, and other commands."""
+    operand = plan.operands[0] if plan.name == "wait" and plan.operands else ""
     return int(operand) if operand.isascii() and operand.isdigit() else None
 
 
