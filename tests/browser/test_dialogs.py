@@ -85,6 +85,12 @@ def test_a_dialog_that_opens_during_a_wait_ends_the_wait(browser: Session, page:
     page.saw("alive")
 
 
+def test_a_long_alert_is_told_in_part(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("<button id=b onclick=\"alert('boo'.repeat(1000)); tell('after')\">b</button>").url)
+    told = browser.run("click", "#b").stderr + browser.run("get", "title").stderr
+    assert f"an alert: '{'boo' * 100}'" in told
+
+
 def test_an_alert_blocks_nothing_and_is_told(browser: Session, page: WatchedPage) -> None:
     clicked = browser.run("click", "#alert")
     assert clicked.exit_code == 0

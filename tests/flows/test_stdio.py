@@ -170,6 +170,13 @@ def test_a_plain_file_is_read_to_its_end(tmp_path: Path, last_end: bytes) -> Non
     assert json.loads(ended.stdout)["result"]["serverInfo"]["name"] == "browser-shell"
 
 
+def test_a_file_that_cannot_be_read_is_an_end_of_input(tmp_path: Path) -> None:
+    with (tmp_path / "input").open("wb") as only_for_writing:
+        ended = subprocess.run([*SERVER, "stdio"], stdin=only_for_writing, capture_output=True, timeout=20)
+    assert (ended.returncode, ended.stdout) == (0, b"")
+    assert b"Traceback" not in ended.stderr
+
+
 def test_without_an_input_it_says_so() -> None:
     closed = ["sh", "-c", 'exec "$@" <&-', "sh", *SERVER, "stdio"]
     ended = subprocess.run(closed, capture_output=True, timeout=20, check=False)

@@ -197,7 +197,7 @@ def test_with_a_key_nothing_is_printed() -> None:
 @pytest.mark.parametrize("port", ["65536", "99999", "-1", "1e3", "٨٠", ""])
 def test_a_port_that_none_can_have_is_refused(option: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        run(["serve", f"{option}={port}"])
+        run(["serve", f"{option}={port}", "--help"])
     assert f"{option}: must be a whole number from 0 to 65535" in capsys.readouterr().err
 
 

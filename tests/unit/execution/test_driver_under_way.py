@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -20,6 +22,13 @@ SAYS_WHAT_NOBODY_READS = "#!/bin/sh\necho nonsense\n"
 HAS_A_DAEMON = """#!/bin/sh
 setsid sh -c 'echo $$ >"$HOME/born"; sleep 0.15; echo $$ >"$AGENT_BROWSER_SOCKET_DIR/a.pid"; exec sleep 30' &
 exec sleep 30
+"""
+
+EACH_TIME_ANOTHER_DAEMON = """#!/bin/sh
+setsid sleep 30 >/dev/null 2>&1 &
+echo $! >"$AGENT_BROWSER_SOCKET_DIR/a.pid"
+echo $! >>"$HOME/born"
+echo '[{"success":true}]'
 """
 
 
@@ -122,3 +131,18 @@ async def test_a_daemon_whose_start_is_cut_short_is_ended_before_anybody_knows_i
     with anyio.fail_after(5):
         while alive(daemon):  # noqa: ASYNC110
             await anyio.sleep(0.01)
+
+
+async def test_a_daemon_that_another_has_replaced_is_ended(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "runs_program", lambda pid, program: True)
+    becomes(program, EACH_TIME_ANOTHER_DAEMON)
+    await driver.make_ready("a", "0" * 32)
+    await driver.run("a", [("get", "url")], seconds=20)
+    first, *others = [int(pid) for pid in (tmp_path / "born").read_text().split()]
+    replaced = not alive(first)
+    await driver.kill("a")
+    for pid in filter(alive, others):
+        os.kill(pid, signal.SIGKILL)
+    assert replaced

@@ -213,6 +213,7 @@ def test_streams_that_end_or_never_were_are_no_crash(redirection: str, code: int
     )
     assert ran.returncode == code
     assert told in ran.stderr
+    assert bool(told) is bool(ran.stderr)
     assert "Traceback" not in ran.stderr
 
 
