@@ -87,6 +87,7 @@ def chromium_box(setup: Setup, name: str) -> Iterator[int]:
         program=setup.settings.chromium,
         profile=home / "profile",
         home=home,
+        temporary=theirs(base / "t"),
         marks=marks,
         logs=logs,
         port=port,

@@ -187,6 +187,7 @@ async def direct_chromium(
         program=settings.chromium,
         profile=home / "profile",
         home=home,
+        temporary=theirs(base / "t"),
         marks=marks,
         logs=logs,
         port=_free_port(),

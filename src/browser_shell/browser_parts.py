@@ -206,6 +206,7 @@ def _chromium(
         program=settings.chromium,
         profile=layout.profile,
         home=layout.chromium_home,
+        temporary=layout.temporary,
         marks=layout.marks,
         logs=layout.logs,
         port=settings.devtools_port,

@@ -145,6 +145,22 @@ def test_a_download_writes_no_file_and_hangs_nothing(browser: Session, site: Sit
     assert found == []
 
 
+@pytest.mark.promise("files: a download writes nothing")
+def test_not_even_the_beginning_of_a_download_comes_to_the_disk(browser: Session, site: Site) -> None:
+    """Chromium begins one before it asks whether it may: with a file, which it removes a moment later, or too late."""
+    temporary = browser.server.devtools_directory / "t"
+    browser.ok("open", site.watch("<p>text</p>").url)
+    entries, changed = list(temporary.iterdir()), temporary.stat().st_mtime_ns
+    assert len(entries) == 1, "the lock that Chromium makes at its start, and nothing else"
+    headers = {"Content-Type": "application/octet-stream", "Content-Disposition": "attachment"}
+    refused = browser.run("open", site.add("/large.bin", b"x" * 5_000_000, headers))
+    assert (refused.exit_code, refused.meta["name"]) == (1, "COMMAND_FAILED")
+    assert "ERR_ABORTED" in refused.stderr
+    browser.ok("wait", 300)
+    # A file that came and went has left its trace in the folder's time.
+    assert (list(temporary.iterdir()), temporary.stat().st_mtime_ns) == (entries, changed)
+
+
 @pytest.mark.promise("files: nothing of the server's disk gets into a page")
 def test_a_file_field_neither_hangs_nor_takes_a_file(browser: Session, site: Site) -> None:
     page = site.watch(

@@ -102,6 +102,7 @@ def test_a_killed_chromium_comes_back(own_server: Server, site: Site) -> None:
     assert reopened.exit_code == 0
     assert "restarted" in reopened.stderr
     assert own_server.mark("chromium") != old
+    assert len(list((own_server.devtools_directory / "t").iterdir())) == 1  # The lock of the browser that lives.
     wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
     assert_quiet(own_server)
 

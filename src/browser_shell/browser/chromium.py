@@ -17,7 +17,7 @@ from anyio.abc import Process, SocketStream
 from browser_shell.browser.devtools import DevTools
 from browser_shell.core.errors import BrowserUnavailable
 from browser_shell.process import orphans, spawn
-from browser_shell.process.account import Account
+from browser_shell.process.account import Account, make_private_directory
 
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.05
@@ -70,6 +70,8 @@ class ChromiumSettings:
     profile: Path
     """Thrown away at each start: sessions live in contexts of their own."""
     home: Path
+    temporary: Path
+    """In place of /tmp. Chromium may write there only while it starts."""
     marks: Path
     logs: Path
     port: int
@@ -103,13 +105,26 @@ def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> 
         "HOME": str(settings.home),
         "LANG": "C.UTF-8",
         "PATH": "/usr/bin:/bin",
+        "TMPDIR": str(settings.temporary),
         **({"TZ": settings.timezone} if settings.timezone else {}),
     }
 
 
-def remove_profile(settings: ChromiumSettings) -> None:
-    """Each browser starts on a fresh one, so that no lock of a killed browser is in its way."""
+def make_fresh_folders(settings: ChromiumSettings) -> None:
+    """Each browser starts on fresh ones, so that no lock of a killed browser is in its way, or stays behind."""
     shutil.rmtree(settings.profile, ignore_errors=True)
+    make_private_directory(settings.temporary, owner=settings.account)  # The last browser's is sealed.
+    shutil.rmtree(settings.temporary, ignore_errors=True)
+    make_private_directory(settings.temporary, owner=settings.account)
+
+
+def seal_temporary(settings: ChromiumSettings) -> None:
+    """From here on the browser makes no files there.
+
+    Chromium begins every download with a file in its temporary folder, also one that it then refuses: while it
+    cannot, a page's bytes never come to the disk. All it needs there itself is the lock that it makes at its start.
+    """
+    settings.temporary.chmod(0o500)
 
 
 @asynccontextmanager

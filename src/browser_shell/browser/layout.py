@@ -26,6 +26,7 @@ class RuntimeLayout:
     display: Path
     profile: Path
     chromium_home: Path
+    temporary: Path
     driver_home: Path
     config: Path
     artifacts: Path
@@ -69,6 +70,8 @@ def _make_layout(root: Path, account: Account | None) -> RuntimeLayout:
         display=for_children("x"),
         chromium_home=for_children("home"),
         profile=root / "home" / "profile",
+        # A name of one letter: below it Chromium makes a socket with a name of 44 bytes, and 107 are all there are.
+        temporary=for_children("t"),
         artifacts=for_children("out"),
         # The driver may look into these two but not write: a configuration there would be obeyed.
         driver_home=make_private_directory(root / "empty", owner=None, mode=0o555),

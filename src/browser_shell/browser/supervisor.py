@@ -20,7 +20,8 @@ from browser_shell.browser.chromium import (
     connect_directly,
     devtools_url,
     is_process,
-    remove_profile,
+    make_fresh_folders,
+    seal_temporary,
     unjailed_chromium,
 )
 from browser_shell.browser.devtools import DevTools, DevToolsEvent, DevToolsRefused, connect_devtools
@@ -168,7 +169,7 @@ class BrowserSupervisor:
             tasks.cancel_scope.cancel()
 
     async def _jailed_life(self, display: RunningDisplay) -> None:
-        remove_profile(self._chromium)
+        make_fresh_folders(self._chromium)
         env = chromium_env(self._chromium, display.env)
         async with (
             running_jail(self._jail, chromium_argv(self._chromium), env) as jail,
@@ -178,6 +179,7 @@ class BrowserSupervisor:
             if self._driver_listener is not None:
                 tasks.start_soon(self._relay, self._driver_listener, jail.connect)
             url = await devtools_url(self._chromium.port, jail.connect, process=jail.process)
+            seal_temporary(self._chromium)
             self._connect_to_proxy = jail.connect_to_proxy
             async with self._connected(url, jail.connect, None) as devtools:
                 tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
@@ -195,7 +197,7 @@ class BrowserSupervisor:
         )
 
     async def _unjailed_life(self, network: OpenNetwork, display: RunningDisplay) -> None:
-        remove_profile(self._chromium)
+        make_fresh_folders(self._chromium)
         connect = partial(connect_directly, self._chromium.port)
         async with (
             unjailed_chromium(self._chromium, display.env) as process,
@@ -203,6 +205,7 @@ class BrowserSupervisor:
         ):
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(network.proxy_listener.dup()))
             url = await devtools_url(self._chromium.port, connect, process=process)
+            seal_temporary(self._chromium)
             async with self._connected(url, connect, process.pid) as devtools:
                 tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
                 await process.wait()
