@@ -164,7 +164,7 @@ def test_the_browsers_files_are_what_the_jail_leaves(box: Box, browser: Session)
 
 def test_the_browsers_environment_holds_no_secret_of_the_server(box: Box, browser: Session) -> None:
     names = {entry.partition("=")[0] for entry in _environment(box.chromium)}
-    assert names <= {"HOME", "LANG", "PATH", "TZ", "DISPLAY", "XAUTHORITY", "CHROME_DEVEL_SANDBOX"}, names
+    assert names <= {"HOME", "LANG", "PATH", "TMPDIR", "TZ", "DISPLAY", "XAUTHORITY", "CHROME_DEVEL_SANDBOX"}, names
 
 
 def _environment(pid: int) -> list[str]:
