@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
 
-from limits.aio.storage import Storage
-
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BudgetExceeded, ErrorCode
 from browser_shell.core.results import CommandResult
+from browser_shell.limits.counters import Counters
 from browser_shell.limits.keys import fingerprint, task_key
 from browser_shell.policy.limits import GovernanceBudget
 
@@ -33,15 +32,15 @@ class TaskBudget:
 class BudgetBook:
     """What tasks have used up. A budget begins with its first use and lasts for one window."""
 
-    storage: Storage
+    counters: Counters
     now: Callable[[], float]
-    """The clock of the storage's `get_expiry`."""
+    """The clock of the counters' `get_expiry`."""
 
     async def open(self, call: ToolCall, budget: GovernanceBudget) -> TaskBudget:
         """`close` is always within it: whoever may do nothing more has to be able to let go. Raises: BudgetExceeded."""
         task = task_key(call)
         failures_key, elapsed_key = f"{task}/failures/{fingerprint(call)}", f"{task}/elapsed"
-        failures = await self.storage.get(failures_key)
+        failures = await self.counters.get(failures_key)
         if failures > budget.max_retries and not call.ends_session:
             raise await self._exceeded(
                 f"this call has failed {failures} times; after {budget.max_retries} repetitions it is not run again. "
@@ -50,7 +49,7 @@ class BudgetBook:
                 key=failures_key,
                 budget=budget,
             )
-        elapsed_seconds = await self.storage.get(elapsed_key) / _MILLISECONDS
+        elapsed_seconds = await self.counters.get(elapsed_key) / _MILLISECONDS
         if elapsed_seconds >= budget.elapsed_seconds and not call.ends_session:
             raise await self._exceeded(
                 f"the {budget.elapsed_seconds} s of execution that this task has are used up; try",
@@ -70,15 +69,17 @@ class BudgetBook:
         """`result` is None for a call that was cancelled: its time counts, and it neither failed nor succeeded."""
         window_seconds = task.budget.window_seconds
         if ran_seconds > 0:
-            await self.storage.incr(task.elapsed_key, window_seconds, amount=max(1, round(ran_seconds * _MILLISECONDS)))
+            await self.counters.incr(
+                task.elapsed_key, window_seconds, amount=max(1, round(ran_seconds * _MILLISECONDS))
+            )
         if result is None:
             return
         if result.error is None:
             if task.failures:
-                await self.storage.clear(task.failures_key)
+                await self.counters.clear(task.failures_key)
         # Whoever is told to come later, and does, repeats nothing that failed.
         elif result.error.exit_code != _TRY_LATER_EXIT:
-            await self.storage.incr(task.failures_key, window_seconds)
+            await self.counters.incr(task.failures_key, window_seconds)
 
     async def _exceeded(self, message: str, *, rule_id: str, key: str, budget: GovernanceBudget) -> BudgetExceeded:
         seconds = await self._seconds_left(key, budget)
@@ -86,7 +87,7 @@ class BudgetBook:
 
     async def _seconds_left(self, key: str, budget: GovernanceBudget) -> int:
         # Only a hint for the caller: the counter itself decides when it ends.
-        seconds = await self.storage.get_expiry(key) - self.now()
+        seconds = await self.counters.get_expiry(key) - self.now()
         return min(budget.window_seconds, max(1, ceil(seconds)))
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import anyio
 import structlog
-from limits.errors import StorageError
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BrowserShellError, LimitsUnavailable, RateLimited, foremost
@@ -25,8 +24,6 @@ ADMIT_SECONDS = 2.0
 SETTLE_SECONDS = 2.0
 _GIVE_BACK_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
-_COUNTERS_AWAY = (StorageError, OSError)
-"""`TimeoutError` is an `OSError`."""
 
 log = structlog.get_logger()
 
@@ -43,6 +40,8 @@ class LimitsGate:
     new_id: NewId
     counts_here: bool = False
     """Whether all is counted in this process. Then nothing is ever waited for, and nothing needs a time limit."""
+    counters_away: tuple[type[Exception], ...] = (OSError,)
+    """What is raised when the counters cannot be asked. `TimeoutError` is an `OSError`."""
 
     async def admit(self, call: ToolCall) -> GateLease:
         """Raises: BudgetExceeded, RateLimited, LimitsUnavailable."""
@@ -51,7 +50,7 @@ class LimitsGate:
         try:
             with anyio.fail_after(ADMIT_SECONDS):
                 return await self._admit(call)
-        except _COUNTERS_AWAY as fault:
+        except self.counters_away as fault:
             log.warning("limits_unavailable", call_id=call.call_id, fault=type(fault).__name__)
             raise LimitsUnavailable(
                 "calls cannot be counted now, so none is run",
@@ -75,7 +74,7 @@ class LimitsGate:
             await self.windows.take(call, limits)
         except BaseException:
             # Also when cancelled between the request for a place and its answer.
-            with suppress(*_COUNTERS_AWAY), anyio.move_on_after(_GIVE_BACK_SECONDS, shield=True):
+            with suppress(*self.counters_away), anyio.move_on_after(_GIVE_BACK_SECONDS, shield=True):
                 await lease.give_back()
             raise
         return lease
@@ -133,7 +132,7 @@ class GateLease:
         with anyio.move_on_after(SETTLE_SECONDS, shield=True) as deadline:
             try:
                 await self._settle(result)
-            except _COUNTERS_AWAY as fault:
+            except self.gate.counters_away as fault:
                 log.warning("limits_not_settled", call_id=self.call_id, fault=type(fault).__name__)
         if deadline.cancelled_caught:
             log.warning("limits_not_settled", call_id=self.call_id, fault="too slow")

@@ -1,10 +1,8 @@
-"""Counters of this process for the `limits` library, on the clock that never jumps."""
+"""Counters of this process, on the clock that never jumps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from limits.aio.storage import SlidingWindowCounterSupport, Storage
 
 from browser_shell.core.ports import Clock
 from browser_shell.limits.keys import owner_of
@@ -38,16 +36,13 @@ class _Window:
         return self.began + self.length - now
 
 
-class MonotonicMemoryStorage(Storage, SlidingWindowCounterSupport):
-    """The library's own storage asks the wall clock: a clock set forward would open every gate, one set back jam it.
+class MonotonicCounters:
+    """By the wall clock, one set forward would open every gate, and one set back jam it.
 
     Belongs to one event loop, and nothing in it awaits, so that no call comes between the steps of another.
     """
 
-    STORAGE_SCHEME = None
-
     def __init__(self, *, clock: Clock, max_counters_of_subject: int = MAX_COUNTERS_OF_SUBJECT) -> None:
-        super().__init__()
         self._clock = clock
         self._max_counters_of_subject = max_counters_of_subject
         self._counters: dict[str, _Counter] = {}
@@ -58,10 +53,6 @@ class MonotonicMemoryStorage(Storage, SlidingWindowCounterSupport):
 
     def __len__(self) -> int:
         return len(self._counters) + len(self._windows)
-
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        return ValueError
 
     async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         now = self._clock.monotonic()
@@ -84,16 +75,6 @@ class MonotonicMemoryStorage(Storage, SlidingWindowCounterSupport):
     async def clear(self, key: str) -> None:
         self._drop_counter(key)
 
-    async def check(self) -> bool:
-        return True
-
-    async def reset(self) -> int | None:
-        count = len(self)
-        self._counters.clear()
-        self._counters_of.clear()
-        self._windows.clear()
-        return count
-
     async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         now = self._clock.monotonic()
         self._sweep_when_due(now)
@@ -106,13 +87,9 @@ class MonotonicMemoryStorage(Storage, SlidingWindowCounterSupport):
         return True
 
     async def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
-        """As the library's Redis storage has it: both counts, each with the seconds for which it still matters."""
         now = self._clock.monotonic()
         window = self._window(key, expiry, now)
         return window.previous, window.left(now) if window.previous else 0.0, window.current, window.ends_at - now
-
-    async def clear_sliding_window(self, key: str, expiry: int) -> None:
-        self._windows.pop(key, None)
 
     def _window(self, key: str, length: int, now: float) -> _Window:
         window = self._windows.get(key)

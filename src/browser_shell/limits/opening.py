@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from browser_shell.core.ports import Clock, NewId
 from browser_shell.limits.budget import BudgetBook
 from browser_shell.limits.gate import LimitsGate
-from browser_shell.limits.memory import MonotonicMemoryStorage
+from browser_shell.limits.memory import MonotonicCounters
 from browser_shell.limits.places import LocalPlaces
 from browser_shell.limits.windows import CallWindows
 from browser_shell.policy.limits import LimitsSection
@@ -16,11 +16,11 @@ from browser_shell.policy.limits import LimitsSection
 
 def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGate:
     """Counts what this process serves, by the monotonic clock."""
-    storage = MonotonicMemoryStorage(clock=clock)
+    counters = MonotonicCounters(clock=clock)
     return LimitsGate(
         rules=rules,
-        windows=CallWindows(storage),
-        budgets=BudgetBook(storage=storage, now=clock.monotonic),
+        windows=CallWindows(counters),
+        budgets=BudgetBook(counters=counters, now=clock.monotonic),
         places=LocalPlaces(),
         clock=clock,
         new_id=new_id,

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 from limits.aio.storage import RedisStorage
+from limits.errors import StorageError
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from browser_shell.core.errors import ConfigurationInvalid
@@ -31,7 +32,7 @@ async def shared_gate(
     pool = _connections(redis_url)
     redis = Redis(connection_pool=pool)
     # The address only chooses the kind; the connections are those of the pool, password included.
-    storage = RedisStorage(
+    counters = RedisStorage(
         "async+redis://",
         wrap_exceptions=True,
         implementation="redispy",
@@ -41,12 +42,13 @@ async def shared_gate(
     places = SharedPlaces(redis, prefix=_PREFIX)
     gate = LimitsGate(
         rules=rules,
-        windows=CallWindows(storage),
+        windows=CallWindows(counters),
         # The library adds this process's clock to the seconds that Redis names; here it is taken off again.
-        budgets=BudgetBook(storage=storage, now=time.time),
+        budgets=BudgetBook(counters=counters, now=time.time),
         places=places,
         clock=clock,
         new_id=new_id,
+        counters_away=(StorageError, OSError),
     )
     try:
         async with anyio.create_task_group() as tasks:

@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import floor
-
-from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerMinute
-from limits.aio.storage import SlidingWindowCounterSupport, Storage
-from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import RateLimited
+from browser_shell.limits.counters import Counters
 from browser_shell.limits.keys import subject_key
 from browser_shell.policy.limits import CallLimits
 
-# As many as the policy file has different numbers.
-_per_minute = cache(RateLimitItemPerMinute)
-_per_day = cache(RateLimitItemPerDay)
+_MINUTE = 60
+_DAY = 86_400
 
 
 class CallWindows:
     """Counts calls of one subject and tool. A window that has no room for a call does not count it."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._limiter = SlidingWindowCounterRateLimiter(storage)
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
 
     async def take(self, call: ToolCall, limits: CallLimits) -> None:
         """Raises: RateLimited."""
-        await self._take(call, _per_minute(limits.calls_per_minute), rule_id="limits.rate", words="calls a minute")
-        await self._take(call, _per_day(limits.calls_per_day), rule_id="limits.quota", words="calls a day")
+        await self._take(call, limits.calls_per_minute, _MINUTE, rule_id="limits.rate", words="calls a minute")
+        await self._take(call, limits.calls_per_day, _DAY, rule_id="limits.quota", words="calls a day")
 
-    async def _take(self, call: ToolCall, item: RateLimitItem, *, rule_id: str, words: str) -> None:
-        owner = subject_key(call.principal.subject)
-        if await self._limiter.hit(item, owner, call.tool):
+    async def _take(self, call: ToolCall, most: int, seconds: int, *, rule_id: str, words: str) -> None:
+        # The number is in the name: what was counted for another one says nothing about this.
+        key = f"{subject_key(call.principal.subject)}/{call.tool}/{most}/{seconds}"
+        if await self._counters.acquire_sliding_window_entry(key, most, seconds):
             return
-        seconds = await self._seconds_until_room(item, owner, call.tool)
-        raise RateLimited(
-            f"{call.tool}: {item.amount} {words} are allowed, and they are used; try again in {seconds} s",
-            rule_id=rule_id,
-            retry_after_seconds=seconds,
-        )
-
-    async def _seconds_until_room(self, item: RateLimitItem, *identifiers: str) -> int:
-        storage = self._limiter.storage
-        assert isinstance(storage, SlidingWindowCounterSupport)  # noqa: S101  the limiter refuses any other
-        window = await storage.get_sliding_window(item.key_for(*identifiers), item.get_expiry())
+        window = await self._counters.get_sliding_window(key, seconds)
         # At that very moment there is none yet, so never rounded down or left as it is.
-        return floor(seconds_until_room(*window, limit=item.amount, length=item.get_expiry())) + 1
+        wait = floor(seconds_until_room(*window, limit=most, length=seconds)) + 1
+        raise RateLimited(
+            f"{call.tool}: {most} {words} are allowed, and they are used; try again in {wait} s",
+            rule_id=rule_id,
+            retry_after_seconds=wait,
+        )
 
 
 def seconds_until_room(
@@ -54,7 +45,7 @@ def seconds_until_room(
 ) -> float:
     """When the next call fits if none comes before it: the older window fades while the newer one grows.
 
-    `current_left` is what remains of the current window and the one after it, as the library has it.
+    `current_left` is what remains of the current window and the one after it, as the counters have it.
     """
     if current < limit:
         fades_at = previous_left - (limit - current) * length / previous if previous else 0.0
