@@ -72,7 +72,7 @@ def _refusal(code: int, message: str, request_id: str | int | None = None) -> Se
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
 
 
-def _line(message: types.JSONRPCMessage) -> bytes:
+def line_of(message: types.JSONRPCMessage) -> bytes:
     try:
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
     except ValueError:
@@ -89,7 +89,7 @@ async def _give_out(
     async with to_client:
         try:
             async for answer in to_client:
-                await write(file, _line(answer.message))
+                await write(file, line_of(answer.message))
         except OSError:
             # Nobody reads any more. That is an end like that of the input, which may stay open.
             all_ways.cancel()
