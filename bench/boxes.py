@@ -286,7 +286,6 @@ _NAMES = {
     "agent-browser": "driver daemon",
     "Xtigervnc": "Xvnc",
     "matchbox-window": "window manager",
-    "python3": "jail helper",
 }
 
 

@@ -97,10 +97,10 @@ def _memory_lines(memory: dict[str, Any]) -> list[str]:
         lines += [
             f"  {moment:8} {row['name']:16} x{row['processes']:<14}{row['rss']:7.1f}{row['pss']:7.1f}" for row in rows
         ]
-        own = [row for row in rows if row["name"] in ("server", "driver daemon", "jail helper")]
+        own = [row for row in rows if row["name"] in ("server", "driver daemon")]
         rss, pss = sum(row["rss"] for row in own), sum(row["pss"] for row in own)
         target = f"at most {MEMORY_MB:.0f}: {_yes(rss <= MEMORY_MB)} as RSS, {_yes(pss <= MEMORY_MB)} as PSS"
-        lines.append(f"  {moment:8} {'our own: server, driver, helper':32}{rss:7.1f}{pss:7.1f}  {target}")
+        lines.append(f"  {moment:8} {'our own: server, driver':32}{rss:7.1f}{pss:7.1f}  {target}")
     return lines
 
 

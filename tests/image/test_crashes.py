@@ -58,7 +58,6 @@ def test_a_killed_driver_daemon_is_replaced(fragile: Box, site: Site) -> None:
     session = fragile.session("driver")
     session.ok("open", site.watch("<p>Here").url)
     browser = fragile.browser_pid()
-    # By their program: the jail's helper has the driver's folder among its arguments.
     drivers = [pid for pid in fragile.running(DRIVER) if command_line(pid).startswith(DRIVER)]
     assert drivers
     for pid in drivers:

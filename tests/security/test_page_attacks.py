@@ -25,7 +25,7 @@ import pytest
 
 from support import corpus_rows
 from support.canaries import AuditReader, Canary, running_canary
-from support.jails import descendants, in_same_network
+from support.jails import in_same_network
 from support.live_folders import content, files_below
 from support.page_mechanisms import MECHANISMS, Mechanism, redirect_path
 from support.pages import Request, Site, running_site, wait_until
@@ -300,7 +300,7 @@ def programs(server: Server) -> set[str]:
 
 def files_of_the_browser(server: Server) -> list[str]:
     """Downloads: files with the payload that belong to the browser's account, outside its profile."""
-    owner = Path(f"/proc/{descendants(server.mark('chromium'))[0]}").stat().st_uid
+    owner = Path(f"/proc/{server.mark('chromium')}").stat().st_uid
     folder = server.devtools_directory
     suspects = [Path("/etc/cron.d/x"), *files_below(folder / "home", folder / "t", without="profile")]
     for path in Path(tempfile.gettempdir()).iterdir():

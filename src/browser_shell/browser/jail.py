@@ -1,4 +1,4 @@
-"""The jail as the server sees it: how to start one, and the two doors that lead into it."""
+"""The jail as the server sees it: how to start one, and the doors that lead into it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import anyio
 import structlog
 from anyio.abc import Process
 
+from browser_shell.browser.inner_sockets import InnerSockets
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from browser_shell.core.json_values import JsonObject
 from browser_shell.process import orphans, spawn
@@ -28,6 +29,7 @@ _HELPER = Path(__file__).with_name("jail_helper.py")
 _START_SECONDS = 10.0
 _CONNECT_SECONDS = 3.0
 _LONGEST_MESSAGE = 65536
+_HANDED_OVER = 3
 # Where people keep what no web page should ever see. The browser needs none of it.
 HIDDEN = ("/home", "/root", "/mnt", "/media", "/srv", "/etc/agent-browser")
 _REMEDY = (
@@ -63,47 +65,30 @@ class JailSettings:
 
 
 class Jail:
-    """A running jail."""
+    """A running jail. Its process is the program itself."""
 
-    def __init__(self, *, process: Process, control: socket.socket, proxy_listener: socket.socket) -> None:
+    def __init__(self, *, process: Process, proxy_listener: socket.socket, doors: InnerSockets, port: int) -> None:
         self.process = process
         self.proxy_listener = proxy_listener
-        self._control = control
-        self._turn = anyio.Lock()
-        """The helper answers one question at a time."""
-        self._asked = 0
+        self._doors = doors
+        self._port = port
 
     async def connect(self) -> socket.socket:
         """A new connection to the DevTools inside. Raises: BrowserUnavailable."""
-        return await self._open_door(b"devtools")
+        return await self._connect_to(self._port)
 
     async def connect_to_proxy(self) -> socket.socket:
         """A new connection to the egress proxy, as the browser would make it. Raises: BrowserUnavailable."""
-        return await self._open_door(b"proxy")
+        return await self._connect_to(PROXY_PORT)
 
-    async def _open_door(self, door: bytes) -> socket.socket:
-        async with self._turn:
-            try:
-                with anyio.fail_after(_CONNECT_SECONDS, shield=True):
-                    message, handles = await self._ask(door)
-            except (OSError, TimeoutError) as cause:
-                raise BrowserUnavailable("the jail does not answer") from cause
-        if not handles:
-            raise BrowserUnavailable(f"nothing inside the jail answers: {message.get('error')}")
-        inner = socket.socket(fileno=handles[0])
-        inner.setblocking(False)
-        return inner
-
-    async def _ask(self, door: bytes) -> tuple[JsonObject, list[int]]:
-        self._asked += 1
-        await anyio.wait_writable(self._control)
-        self._control.send(b"%s %d" % (door, self._asked))
-        while True:
-            message, handles = await _receive(self._control)
-            if message.get("number") == self._asked:
-                return message, handles
-            for late in handles:  # To a question that nobody waits for any more, perhaps about the other door.
-                os.close(late)
+    async def _connect_to(self, port: int) -> socket.socket:
+        try:
+            with anyio.fail_after(_CONNECT_SECONDS):
+                return await self._doors.connect(port)
+        except TimeoutError as cause:
+            raise BrowserUnavailable("the jail does not answer") from cause
+        except OSError as cause:
+            raise BrowserUnavailable(f"nothing inside the jail answers: {os.strerror(cause.errno or 0)}") from cause
 
 
 @asynccontextmanager
@@ -118,7 +103,6 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
         "argv": list(argv),
         "env": dict(env),
         "proxy_port": PROXY_PORT,
-        "devtools_port": settings.devtools_port,
         "hidden": list(settings.hidden),
         "must_hide": settings.must_hide,
         "overlays": {"/etc/chromium": str(settings.chromium_policies)},
@@ -141,35 +125,36 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
             )
         orphans.save_mark(settings.marks / "chromium", process.pid)
         try:
-            with await _proxy_listener(ours) as listener:
-                yield Jail(process=process, control=ours, proxy_listener=listener)
+            with ExitStack() as held:
+                proxy_listener, listener, caller = await _sockets_inside(ours, held)
+                yield Jail(
+                    process=process,
+                    proxy_listener=proxy_listener,
+                    doors=InnerSockets(listener=listener, caller=caller),
+                    port=settings.devtools_port,
+                )
         finally:
             await spawn.stop(process, grace_seconds=2)
             (settings.marks / "chromium").unlink(missing_ok=True)
 
 
-async def _proxy_listener(control: socket.socket) -> socket.socket:
+async def _sockets_inside(control: socket.socket, held: ExitStack) -> list[socket.socket]:
+    """The three that the helper hands over: the proxy's listener, and those that doors are made of."""
     try:
         with anyio.fail_after(_START_SECONDS):
-            message, handles = await _receive(control)
+            await anyio.wait_readable(control)
+        content, handles, _, _ = socket.recv_fds(control, _LONGEST_MESSAGE, _HANDED_OVER)
+        sockets = [held.enter_context(socket.socket(fileno=handle)) for handle in handles]
+        message = json.loads(content) if content else {"error": "its helper did not start; see chromium.log"}
     except (OSError, TimeoutError) as cause:
         raise JailUnavailable(_REMEDY.format(reason="its helper did not start; see chromium.log")) from cause
-    if not handles and message.get("arranged") is False:
+    if len(sockets) != _HANDED_OVER and message.get("arranged") is False:
         raise JailUnavailable(_CANNOT_MOUNT)
-    if not handles:
+    if len(sockets) != _HANDED_OVER:
         raise JailUnavailable(_REMEDY.format(reason=message.get("error")))
     if message.get("arranged") is not True:
         # Only where it need not hide anything. The network is shut all the same.
         log.warning("jail_cannot_mount", missing="the managed policy and the hidden folders")
-    listener = socket.socket(fileno=handles[0])
-    listener.setblocking(False)
-    return listener
-
-
-async def _receive(control: socket.socket) -> tuple[JsonObject, list[int]]:
-    await anyio.wait_readable(control)
-    content, handles, _, _ = socket.recv_fds(control, _LONGEST_MESSAGE, 1)
-    if not content:
-        raise ConnectionResetError("the helper has ended")
-    message = json.loads(content)
-    return (message if isinstance(message, dict) else {}), handles
+    for each in sockets:
+        each.setblocking(False)
+    return sockets

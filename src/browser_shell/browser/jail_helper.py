@@ -1,9 +1,9 @@
-"""The jail's inner program: makes a network namespace with nothing in it but loopback, and runs one program there.
+"""The jail's maker: makes a network namespace with nothing in it but loopback, and becomes one program there.
 
 It is started as source text by the system's Python, as an unprivileged account, so it imports only the standard
-library, and little of that: it stays in memory as long as its program runs. It opens the one listener that the program
-may reach and hands it to the server, and, when asked, a connection to the program's own port. Both are sockets of the
-inner namespace in the hands of a process outside: the only doors.
+library. Before it becomes the program it opens the one listener that the program may reach, and two sockets of which
+the server makes its own connections to the program, and hands them over: sockets of the inner namespace in the hands
+of a process outside are the only doors.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import ctypes
 import fcntl
 import json
 import os
-import select
-import signal
 import socket
 import struct
 import sys
@@ -21,7 +19,7 @@ import sys
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 1, 24, 38, 47, 4
+PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 47, 4
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 CAPABILITY_VERSION_3 = 0x20080522
 HIGHEST_CAPABILITY = 63
@@ -80,68 +78,38 @@ def drop_capabilities() -> None:
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
-def start_program(argv: list[str], env: dict[str, str]) -> int:
-    """From here on a request to end goes to the program."""
-    parent = os.getpid()
-    child = os.fork()
-    if child:
-        # Only now: a child with this handler would lose the request on its way to being the program. One that comes
-        # before ends this process, and the child with it.
-        signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
-        return child
-    try:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() == parent:
-            os.execve(argv[0], argv, env)  # noqa: S606  no shell is the point
-    finally:
-        os._exit(127)
-
-
-def connect_inside(port: int) -> tuple[dict[str, object], list[int], list[socket.socket]]:
-    inner = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        inner.settimeout(2)
-        inner.connect(("127.0.0.1", port))
-        inner.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except OSError as error:
-        inner.close()
-        return {"error": str(error)}, [], []
-    return {"ok": True}, [inner.fileno()], [inner]
+def listening(address: str, port: int, *, waiting: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, port))
+    listener.listen(waiting)
+    return listener
 
 
 def send(control: socket.socket, message: dict[str, object], handles: list[int]) -> None:
     socket.send_fds(control, [json.dumps(message).encode()], handles)
 
 
-def serve(control: socket.socket, child: int, doors: dict[bytes, int]) -> int:
-    """Answers the server until the program ends, or the server does."""
-    ended = os.pidfd_open(child)
-    while True:
-        ready, _, _ = select.select([control.fileno(), ended], [], [])
-        if ended in ready:
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        question = control.recv(64)
-        if not question:
-            os.kill(child, signal.SIGKILL)
-            return 1
-        door, _, number = question.partition(b" ")
-        message, handles, held = connect_inside(doors[door])
-        send(control, {**message, "number": int(number)}, handles)
-        for inner in held:
-            inner.close()
+def become(argv: list[str], env: dict[str, str]) -> int:
+    """Returns only when there is no such program."""
+    try:
+        os.execve(argv[0], argv, env)  # noqa: S606  no shell is the point
+    except OSError as error:
+        print(f"{argv[0]}: {error.strerror}", file=sys.stderr)
+    return 127
 
 
 def main() -> int:
     control = socket.socket(fileno=int(sys.argv[1]))
+    # Nothing of what is opened here may be open in the program, and all else that is opened is so by itself.
+    control.set_inheritable(False)
     config = json.loads(sys.argv[2])
     try:
         enter_namespaces()
         raise_loopback()
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Every 127.x.y.z is this machine in here: each session dials an address of its own.
-        listener.bind(("0.0.0.0", config["proxy_port"]))  # noqa: S104  the namespace has no other interface
-        listener.listen(1024)
+        proxy = listening("0.0.0.0", config["proxy_port"], waiting=1024)  # noqa: S104  there is no other interface
+        doors = [listening("127.0.0.1", 0, waiting=16), socket.socket(socket.AF_INET, socket.SOCK_STREAM)]
         arranged = arrange_files(config["hidden"], config["overlays"])
         if config["must_hide"] and not arranged:
             send(control, {"error": "mounting is forbidden", "arranged": False}, [])
@@ -152,11 +120,8 @@ def main() -> int:
     except OSError as error:
         send(control, {"error": str(error)}, [])
         return 1
-    send(control, {"ok": True, "arranged": arranged}, [listener.fileno()])
-    listener.close()
-    child = start_program(config["argv"], config["env"])
-    exit_code = serve(control, child, {b"devtools": config["devtools_port"], b"proxy": config["proxy_port"]})
-    return exit_code if exit_code >= 0 else 128 - exit_code
+    send(control, {"ok": True, "arranged": arranged}, [each.fileno() for each in (proxy, *doors)])
+    return become(config["argv"], config["env"])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import SocketStream
 
@@ -20,7 +21,7 @@ from browser_shell.browser import jail as jail_module
 from browser_shell.browser.jail import PROXY_PORT, Jail
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from support.call_filters import said_behind_filter
-from support.egress import read_all, read_until, until
+from support.egress import read_all, read_until
 from support.jails import a_jail, facts, in_same_network, is_alive, jail_settings, said_inside
 
 WAIT = "import time; time.sleep(60)"
@@ -97,12 +98,21 @@ def errno_names(seen: dict[str, int]) -> dict[str, str]:
 @pytest.mark.promise("jail: nothing inside has a capability or can gain one, and nothing is root")
 async def test_nothing_inside_has_power(folder: Path) -> None:
     async with a_jail(jail_settings(folder), WAIT) as jail:
-        await until(lambda: len(in_same_network(jail.process.pid)) == 2)
-        for pid in in_same_network(jail.process.pid):
-            status = facts(pid)
-            assert {status[name] for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")} == {"0" * 16}
-            assert status["NoNewPrivs"] == "1"
-            assert "0" not in status["Uid"].split()
+        # The helper has become the program: nobody else is in there.
+        assert in_same_network(jail.process.pid) == [jail.process.pid]
+        status = facts(jail.process.pid)
+        assert {status[name] for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")} == {"0" * 16}
+        assert status["NoNewPrivs"] == "1"
+        assert "0" not in status["Uid"].split()
+
+
+async def test_the_program_inherits_nothing_that_the_helper_opened(folder: Path) -> None:
+    script = """
+import os
+print(json.dumps([os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")
+    if os.path.exists(f"/proc/self/fd/{number}")]))"""
+    opened = await said_inside(jail_settings(folder), script)
+    assert sorted(set(opened)) == ["/dev/null", str(folder / "log" / "chromium.log")]
 
 
 async def test_the_program_cannot_leave_or_add_an_interface(folder: Path) -> None:
@@ -197,16 +207,60 @@ async def test_the_server_reaches_the_programs_port_and_only_that(folder: Path) 
             socket.create_connection(("127.0.0.1", PROXY_PORT), 1)
 
 
-async def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_one(folder: Path) -> None:
+async def test_the_doors_can_be_used_any_number_of_times_and_at_one_time(folder: Path) -> None:
     async with a_jail(jail_settings(folder), SAY_INSIDE) as jail:
         async with await connected(jail) as stream:
             assert await read_all(stream) == b"inside"
-        os.kill(jail.process.pid, signal.SIGSTOP)
-        with pytest.raises(BrowserUnavailable, match="does not answer"):
-            await jail.connect_to_proxy()
-        os.kill(jail.process.pid, signal.SIGCONT)
-        for _ in range(2):
+        heard = []
+
+        async def visit() -> None:
+            for _ in range(20):
+                async with await SocketStream.from_socket(await jail.connect()) as stream:
+                    heard.append(await read_all(stream))
+
+        async with anyio.create_task_group() as visitors:
+            for _ in range(10):
+                visitors.start_soon(visit)
+        assert heard == [b"inside"] * 200
+
+
+async def test_a_visit_that_is_broken_off_harms_no_later_one(folder: Path) -> None:
+    async with a_jail(jail_settings(folder), SAY_INSIDE) as jail:
+        await (await connected(jail)).aclose()
+        files = len(list(Path("/proc/self/fd").iterdir()))
+
+        async def visit() -> None:
+            (await jail.connect()).close()
+
+        for steps in range(12):
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(visit)
+                    for _ in range(steps):
+                        await anyio.lowlevel.checkpoint()
+                    scope.cancel()
+        assert len(list(Path("/proc/self/fd").iterdir())) == files
+        for _ in range(3):
             async with await SocketStream.from_socket(await jail.connect()) as stream:
+                assert await read_all(stream) == b"inside"
+
+
+async def test_a_program_that_calls_at_the_servers_door_is_sent_away(folder: Path) -> None:
+    """It can find the port; and all that it gets for it is a connection that ends."""
+    script = f"""
+import socket
+ports = [int(line.split()[1].partition(":")[2], 16) for line in open("/proc/net/tcp").read().splitlines()[1:]]
+door = next(port for port in ports if port not in (3128, 9222))
+callers = [socket.socket() for _ in range(40)]
+for caller in callers:
+    caller.setblocking(False)
+    try: caller.connect(("127.0.0.1", door))
+    except BlockingIOError: pass
+{SAY_INSIDE}
+"""
+    async with a_jail(jail_settings(folder), script) as jail:
+        for _ in range(3):
+            async with await connected(jail) as stream:
                 assert await read_all(stream) == b"inside"
 
 
@@ -217,32 +271,35 @@ async def test_a_port_that_nobody_listens_on_is_a_clear_fault(folder: Path) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_when_the_helper_is_killed_its_program_dies_with_it(folder: Path, number: signal.Signals) -> None:
+async def test_a_killed_program_is_the_end_of_its_jail(folder: Path, number: signal.Signals) -> None:
     async with a_jail(jail_settings(folder), WAIT) as jail:
-        await until(lambda: len(in_same_network(jail.process.pid)) == 2)
-        inside = in_same_network(jail.process.pid)
         os.kill(jail.process.pid, number)
         with anyio.fail_after(5):
-            await jail.process.wait()
-        await until(lambda: not any(is_alive(pid) for pid in inside))
+            assert await jail.process.wait() == -number
         with pytest.raises(BrowserUnavailable):
             await jail.connect()
 
 
-async def test_leaving_the_block_ends_the_helper_and_its_program(folder: Path) -> None:
+async def test_leaving_the_block_ends_the_program(folder: Path) -> None:
     settings = jail_settings(folder)
     async with a_jail(settings, WAIT) as jail:
-        await until(lambda: len(in_same_network(jail.process.pid)) == 2)
-        inside = in_same_network(jail.process.pid)
         assert (settings.marks / "chromium").exists()
-    assert not any(is_alive(pid) for pid in inside)
+    assert not is_alive(jail.process.pid)
     assert not (settings.marks / "chromium").exists()
 
 
-async def test_when_the_program_ends_the_helper_does_with_its_exit_code(folder: Path) -> None:
+async def test_the_programs_exit_code_is_the_jails(folder: Path) -> None:
     async with a_jail(jail_settings(folder), "raise SystemExit(7)") as jail:
         with anyio.fail_after(5):
             assert await jail.process.wait() == 7
+
+
+async def test_a_program_that_is_not_there_is_named_in_the_log(folder: Path) -> None:
+    settings = jail_settings(folder)
+    async with jail_module.running_jail(settings, ("/nonexistent/chromium",), {}) as jail:
+        with anyio.fail_after(5):
+            assert await jail.process.wait() == 127
+    assert (settings.logs / "chromium.log").read_text() == "/nonexistent/chromium: No such file or directory\n"
 
 
 @pytest.mark.promise("jail: no jail, no start")
