@@ -1,6 +1,5 @@
 """The network edge."""
 
-from browser_shell.http.lean_sdk import PACKAGES, put_off
+from browser_shell.http.lean_sdk import open_what_is_used
 
-for _package in PACKAGES:
-    put_off(_package)
+open_what_is_used()

@@ -1,9 +1,10 @@
-"""Opens of the MCP SDK what a server uses.
+"""Opens of the MCP SDK, and of the HTTP server, what a server uses.
 
 `import mcp.server.lowlevel` first runs the beginnings of `mcp` and `mcp.server`, which bring in the client, an HTTP
-client and a second server framework: 12 MB in every server, and a third of the time that it needs to start. Nothing of
-that is used here. So both packages are put in place with their beginnings not yet run; whoever asks one of them for a
-name that is not there yet, a plugin for example, gets it run then, and the name.
+client and a second server framework: 12 MB in every server, and a third of the time that it needs to start. `uvicorn`
+brings in its command line and a supervisor of processes, 2 MB. Nothing of that is used here. So these modules are put
+in place with their bodies not yet run; whoever asks one of them for a name that is not there yet, a plugin for example,
+gets it run then, and the name.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 
-PACKAGES = ("mcp", "mcp.server")
+
+def open_what_is_used() -> None:
+    for name in ("mcp", "mcp.server", "uvicorn"):
+        put_off(name)
+    from uvicorn.server import Server
+
+    # The SDK's event streams ask the module of the command line for the one name in it that is of use here.
+    put_off("uvicorn.main", Server=Server)
 
 
-def put_off(name: str) -> None:
-    """Puts a package in place whose beginning runs when a name of it is missed. Nothing happens if it has run."""
+def put_off(name: str, **ready: object) -> None:
+    """Puts a module in place whose body runs when a name of it is missed that is not `ready`.
+
+    Nothing happens if it has run.
+    """
     if name in sys.modules:
         return
     spec = find_spec(name)
@@ -25,10 +36,11 @@ def put_off(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     module = module_from_spec(spec)
     module.__getattr__ = lambda missed: _run_and_get(module, spec, missed)  # type: ignore[method-assign]
+    vars(module).update(ready)
     sys.modules[name] = module
     parent, _, own = name.rpartition(".")
-    if parent:
-        setattr(sys.modules[parent], own, module)
+    if spec.submodule_search_locations is not None and parent:
+        setattr(sys.modules[parent], own, module)  # Not for a plain module: `uvicorn.main` is a function, once it ran.
 
 
 def _run_and_get(module: ModuleType, spec: ModuleSpec, missed: str) -> object:

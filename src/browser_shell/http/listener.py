@@ -12,12 +12,13 @@ from enum import Enum
 from typing import Any, ClassVar
 
 import anyio
-import uvicorn
 from anyio.abc import TaskStatus
 from starlette.types import ASGIApp
 from uvicorn._types import ASGISendEvent
+from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import Server
 
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.http.answers import raw_answer
@@ -74,7 +75,7 @@ async def serve_listener(
 ) -> None:
     """The same, on a socket that listens already; it is closed at the end."""
     server = _Server(
-        uvicorn.Config(
+        Config(
             app,
             lifespan="on",
             log_config=None,
@@ -114,7 +115,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """uvicorn inside somebody else's program: it neither takes the signals nor raises them again."""
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]  # theirs is a generator's type

@@ -5,7 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-UNUSED = ("mcp.client.session", "mcp.server.mcpserver.server", "httpx2")
+UNUSED = (
+    "mcp.client.session",
+    "mcp.server.mcpserver.server",
+    "httpx2",
+    "click",
+    "multiprocessing",
+    "uvicorn.supervisors",
+)
 
 
 def run(script: str) -> str:
@@ -29,6 +36,17 @@ def test_a_plugin_that_wants_the_client_gets_it() -> None:
         "print(ClientSession.__name__, MCPServer.__name__, Server is Low is Ours, mcp.server.Server is Low)"
     )
     assert run(script) == "ClientSession MCPServer True True"
+
+
+def test_a_plugin_that_wants_uvicorn_whole_gets_it() -> None:
+    script = (
+        "import browser_shell.app, uvicorn, uvicorn.server\n"
+        "from uvicorn.main import Server as Mains\n"
+        "print(callable(uvicorn.run), callable(uvicorn.main), uvicorn.Server is uvicorn.server.Server is Mains)\n"
+        "from uvicorn.main import main\n"
+        "print(main is uvicorn.main, bool(uvicorn.__version__))"
+    )
+    assert run(script) == "True True True\nTrue True"
 
 
 def test_a_client_that_was_there_first_stays() -> None:
