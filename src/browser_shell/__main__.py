@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib import import_module
@@ -19,6 +20,8 @@ def main() -> None:
     The command is imported only then, because that takes most of a second.
     """
     signal.signal(signal.SIGTERM, _end)
+    # Else `zoneinfo`, which pydantic loads and nobody here asks for a zone, loads how Python was built to find this out.
+    os.environ.setdefault("PYTHONTZPATH", "/usr/share/zoneinfo")
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     import_module(_QUICK.get(command, "browser_shell.cli")).main()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ _MAX_HEAD_BYTES = 64 * 1024
 _HEAD_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
 _NOT_IN_AN_AUTHORITY = frozenset("/\\?#@")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _BLOCKED_PAGE = """<!doctype html><meta charset=utf-8><title>Blocked by policy</title>
 <body style="font:16px/1.5 sans-serif;max-width:40em;margin:4em auto;padding:0 1em">
 <h1>Blocked by policy</h1><p>{reason}</p><p>Rule: <code>{rule}</code></p></body>
@@ -169,8 +169,13 @@ class EgressProxy:
 
     async def _say_blocked(self, client: Wire, denied: EgressDenied) -> None:
         decision = denied.decision
-        page = _BLOCKED_PAGE.format(reason=html.escape(decision.reason), rule=html.escape(decision.rule_id))
+        page = _BLOCKED_PAGE.format(reason=_as_text(decision.reason), rule=_as_text(decision.rule_id))
         await send_simple(client, 403, "Blocked by policy", page.encode(), "text/html; charset=utf-8")
+
+
+def _as_text(words: str) -> str:
+    """For between two tags. As `html.escape` has it, without the list of 2231 entities that comes with it."""
+    return words.translate(_ENTITIES)
 
 
 async def _accept(listener: SocketListener) -> SocketStream:

@@ -16,19 +16,18 @@ from types import ModuleType
 
 
 def open_what_is_used() -> None:
-    for name in ("mcp", "mcp.server", "uvicorn"):
+    for name in ("mcp", "mcp.server", "uvicorn", "uvicorn.main"):
         put_off(name)
+    from uvicorn.config import Config
     from uvicorn.server import Server
 
-    # The SDK's event streams ask the module of the command line for the one name in it that is of use here.
-    put_off("uvicorn.main", Server=Server)
+    # What other modules that are used here ask these two for.
+    vars(sys.modules["uvicorn"]).setdefault("Config", Config)
+    vars(sys.modules["uvicorn.main"]).setdefault("Server", Server)
 
 
-def put_off(name: str, **ready: object) -> None:
-    """Puts a module in place whose body runs when a name of it is missed that is not `ready`.
-
-    Nothing happens if it has run.
-    """
+def put_off(name: str) -> None:
+    """Puts a module in place whose body runs when a name of it is missed. Nothing happens if it has run."""
     if name in sys.modules:
         return
     spec = find_spec(name)
@@ -36,7 +35,6 @@ def put_off(name: str, **ready: object) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     module = module_from_spec(spec)
     module.__getattr__ = lambda missed: _run_and_get(module, spec, missed)  # type: ignore[method-assign]
-    vars(module).update(ready)
     sys.modules[name] = module
     parent, _, own = name.rpartition(".")
     if spec.submodule_search_locations is not None and parent:

@@ -21,9 +21,18 @@ def run(script: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_server_leaves_the_client_unopened() -> None:
-    loaded = run(f"import sys, browser_shell.app; print([name for name in {UNUSED!r} if name in sys.modules])")
-    assert loaded == "[]"
+def test_a_server_leaves_unopened_what_it_does_not_use() -> None:
+    # Up and listening: some of it is asked for only then.
+    script = (
+        "import sys, anyio, browser_shell.cli\n"
+        "from browser_shell.testing.fakes import a_pipeline\n"
+        "from browser_shell.testing.live import serving\n"
+        "async def main():\n"
+        "    async with serving(a_pipeline()):\n"
+        f"        print([name for name in {UNUSED!r} if name in sys.modules])\n"
+        "anyio.run(main)"
+    )
+    assert run(script) == "[]"
 
 
 def test_a_plugin_that_wants_the_client_gets_it() -> None:
