@@ -20,8 +20,8 @@ def main() -> None:
     The command is imported only then, because that takes most of a second.
     """
     signal.signal(signal.SIGTERM, _end)
-    # Else `zoneinfo`, which pydantic loads and nobody here asks for a zone, loads how Python was built to find this out.
-    os.environ.setdefault("PYTHONTZPATH", "/usr/share/zoneinfo")
+    # Else `zoneinfo`, which pydantic loads, loads all that is known of how Python was built, to find this out.
+    os.environ.setdefault("PYTHONTZPATH", "/usr/share/zoneinfo")  # noqa: TID251  set for Python, not read
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     import_module(_QUICK.get(command, "browser_shell.cli")).main()
 
