@@ -169,11 +169,11 @@ class EgressProxy:
 
     async def _say_blocked(self, client: Wire, denied: EgressDenied) -> None:
         decision = denied.decision
-        page = _BLOCKED_PAGE.format(reason=_as_text(decision.reason), rule=_as_text(decision.rule_id))
+        page = _BLOCKED_PAGE.format(reason=as_text(decision.reason), rule=as_text(decision.rule_id))
         await send_simple(client, 403, "Blocked by policy", page.encode(), "text/html; charset=utf-8")
 
 
-def _as_text(words: str) -> str:
+def as_text(words: str) -> str:
     """For between two tags. As `html.escape` has it, without the list of 2231 entities that comes with it."""
     return words.translate(_ENTITIES)
 

@@ -35,6 +35,17 @@ def test_a_server_leaves_unopened_what_it_does_not_use() -> None:
     assert run(script) == "[]"
 
 
+def test_the_command_does_not_load_how_python_was_built() -> None:
+    script = (
+        "import contextlib, sys\n"
+        "from browser_shell.__main__ import main\n"
+        "sys.argv = ['browser-shell', '--help']\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "print('pydantic' in sys.modules, [name for name in sys.modules if name.startswith('_sysconfigdata')])"
+    )
+    assert run(script).endswith("True []")
+
+
 def test_a_plugin_that_wants_the_client_gets_it() -> None:
     script = (
         "import browser_shell.app, mcp, mcp.server\n"
