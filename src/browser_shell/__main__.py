@@ -23,7 +23,17 @@ def main() -> None:
     # Else `zoneinfo`, which pydantic loads, loads all that is known of how Python was built, to find this out.
     os.environ.setdefault("PYTHONTZPATH", "/usr/share/zoneinfo")  # noqa: TID251  set for Python, not read
     command = sys.argv[1] if len(sys.argv) > 1 else ""
+    if command not in _QUICK:
+        _load_plain_log()
     import_module(_QUICK.get(command, "browser_shell.cli")).main()
+
+
+def _load_plain_log() -> None:
+    """Where `rich` is installed, structlog loads it to draw tracebacks: 3 MB for a terminal that no server looks at."""
+    if "rich" not in sys.modules:
+        sys.modules["rich"] = None  # type: ignore[assignment]  # how Python is told that there is no such module
+        import_module("structlog")
+        del sys.modules["rich"]
 
 
 def _end(number: int, frame: FrameType | None) -> None:

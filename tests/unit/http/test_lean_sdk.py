@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 UNUSED = (
     "mcp.client.session",
@@ -35,15 +36,18 @@ def test_a_server_leaves_unopened_what_it_does_not_use() -> None:
     assert run(script) == "[]"
 
 
-def test_the_command_does_not_load_how_python_was_built() -> None:
+def test_the_command_loads_neither_how_python_was_built_nor_a_terminals_colours() -> None:
+    assert find_spec("rich"), "without it this test could not fail"
     script = (
         "import contextlib, sys\n"
         "from browser_shell.__main__ import main\n"
         "sys.argv = ['browser-shell', '--help']\n"
         "with contextlib.suppress(SystemExit): main()\n"
-        "print('pydantic' in sys.modules, [name for name in sys.modules if name.startswith('_sysconfigdata')])"
+        "unwanted = [name for name in sys.modules if name.startswith(('_sysconfigdata', 'rich'))]\n"
+        "import rich\n"
+        "print('pydantic' in sys.modules, 'structlog' in sys.modules, unwanted)"
     )
-    assert run(script).endswith("True []")
+    assert run(script).endswith("True True []")
 
 
 def test_a_plugin_that_wants_the_client_gets_it() -> None:
