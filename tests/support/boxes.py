@@ -79,8 +79,8 @@ class Box:
 
     def browser_pid(self) -> int:
         """Of Chromium's own first process."""
-        found = [pid for pid in self.running("/usr/lib/chromium/chromium") if "--type=" not in command_line(pid)]
-        return next(pid for pid in found if not command_line(pid).startswith("/usr/bin/python3"))
+        found = self.running("/usr/lib/chromium/chromium")
+        return next(pid for pid in found if "--type=" not in command_line(pid))
 
     def health(self) -> Health:
         return ask_health(Path(f"/proc/{self.pid}/root/tmp/browser-shell/{_DEVTOOLS_PORT}/{SOCKET_NAME}"))

@@ -59,10 +59,9 @@ def memory_of(box: Box) -> Memory:
 
 
 def kinds_of(box: Box) -> list[str]:
-    """The kinds of program that run; Chromium's many processes are one kind, and so is the jail that holds them."""
+    """The kinds of program that run; Chromium's many processes are one kind."""
     kinds = {
         "/opt/browser-shell/bin/python": "browser-shell (server)",
-        "/usr/bin/python3 -I -S -c": "browser-shell (jail)",
         "/usr/bin/Xtigervnc": "Xtigervnc",
         "/usr/bin/matchbox-window-manager": "matchbox-window-manager",
         "/usr/lib/chromium/chromium": "chromium",
