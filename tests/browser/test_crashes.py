@@ -103,8 +103,26 @@ def test_a_killed_chromium_comes_back(own_server: Server, site: Site) -> None:
     assert "restarted" in reopened.stderr
     assert own_server.mark("chromium") != old
     assert len(list((own_server.devtools_directory / "t").iterdir())) == 1  # The lock of the browser that lives.
+    assert list(own_server.devtools_directory.glob("t.*")) == []  # Nor is the folder of the dead one left.
     wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
     assert_quiet(own_server)
+
+
+def test_a_browser_that_put_something_in_the_place_of_its_folder_is_replaced_all_the_same(
+    own_server: Server, site: Site
+) -> None:
+    """As one that has been taken over could: its account is that of the folder."""
+    temporary = own_server.devtools_directory / "t"
+    old = own_server.mark("chromium")
+    temporary.rename(temporary.with_name("elsewhere"))
+    temporary.symlink_to("elsewhere")
+    kill(old)
+    session = own_server.session("s")
+    url = site.watch("<p id=p>text</p>").url
+    wait_until(lambda: session.run("open", url).exit_code == 0, seconds=10, what="the browser")
+    assert own_server.process.poll() is None
+    assert not temporary.is_symlink()
+    assert len(list(temporary.iterdir())) == 1
 
 
 def test_calls_in_flight_are_told_when_chromium_dies(own_server: Server, site: Site) -> None:

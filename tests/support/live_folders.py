@@ -22,3 +22,14 @@ def content(path: Path) -> bytes:
         return path.read_bytes() if path.is_file() else b""
     except OSError:
         return b""
+
+
+def make_endless_folder(path: Path) -> None:
+    """Deeper than a path can name, and than Python goes by itself. `rm -rf` can remove it."""
+    path.mkdir(parents=True)
+    inner = os.open(path, os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=inner)
+        outer, inner = inner, os.open("d", os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import shutil
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import anyio
 from anyio.abc import Process, SocketStream
 
 from browser_shell.browser.devtools import DevTools
-from browser_shell.core.errors import BrowserUnavailable
+from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 from browser_shell.process import orphans, spawn
 from browser_shell.process.account import Account, make_private_directory
 
@@ -71,7 +72,7 @@ class ChromiumSettings:
     """Thrown away at each start: sessions live in contexts of their own."""
     home: Path
     temporary: Path
-    """In place of /tmp. Chromium may write there only while it starts."""
+    """In place of /tmp, and shut once the browser runs."""
     marks: Path
     logs: Path
     port: int
@@ -111,18 +112,41 @@ def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> 
 
 
 def make_fresh_folders(settings: ChromiumSettings) -> None:
-    """Each browser starts on fresh ones, so that no lock of a killed browser is in its way, or stays behind."""
-    shutil.rmtree(settings.profile, ignore_errors=True)
-    make_private_directory(settings.temporary, owner=settings.account)  # The last browser's is sealed.
-    shutil.rmtree(settings.temporary, ignore_errors=True)
-    make_private_directory(settings.temporary, owner=settings.account)
+    """Each browser starts on fresh ones, so that no lock of a killed browser is in its way, or stays behind.
+
+    Raises: BrowserUnavailable.
+    """
+    try:
+        remove_whatever(settings.profile)
+        remove_whatever(settings.temporary)
+        make_private_directory(settings.temporary, owner=settings.account)
+    except (OSError, ConfigurationInvalid) as cause:
+        raise BrowserUnavailable("there is no room for a browser's files; see the log") from cause
+
+
+def remove_whatever(path: Path) -> None:
+    """Also what a browser that has been taken over may have put there: it has the account that owns these folders.
+
+    What cannot be removed is out of the way at least. Raises: OSError.
+    """
+    aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.rename(aside)
+    except FileNotFoundError:
+        return
+    if aside.is_symlink() or not aside.is_dir():
+        aside.unlink()
+        return
+    aside.chmod(0o700)  # A temporary folder is sealed.
+    with suppress(RecursionError):
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def seal_temporary(settings: ChromiumSettings) -> None:
-    """From here on the browser makes no files there.
+    """From here on Chromium begins no file there.
 
-    Chromium begins every download with a file in its temporary folder, also one that it then refuses: while it
-    cannot, a page's bytes never come to the disk. All it needs there itself is the lock that it makes at its start.
+    It begins every download with one, also a download that it then refuses: while it cannot, a page's bytes never come
+    to the disk that way. All that it needs there itself is the lock that it makes at its start.
     """
     settings.temporary.chmod(0o500)
 

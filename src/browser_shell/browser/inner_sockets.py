@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import socket
 import struct
@@ -29,6 +30,17 @@ class InnerSockets:
         self._listener = listener
         self._caller = caller
         self._turn = anyio.Lock()
+        self._call: anyio.CancelScope | None = None
+        self._ended = False
+
+    async def end(self) -> None:
+        """Breaks off a call that is under way. Only then may the two be closed: the event loop still watches them."""
+        self._ended = True
+        if self._call is not None:
+            self._call.cancel()
+        with anyio.CancelScope(shield=True):
+            async with self._turn:
+                pass
 
     async def connect(self, port: int) -> socket.socket:
         """A connection to this port of 127.0.0.1. Raises: OSError."""
@@ -42,15 +54,21 @@ class InnerSockets:
         return made
 
     async def _make(self) -> socket.socket:
-        loop = asyncio.get_running_loop()
         async with self._turn:
-            self._send_away_strangers()
-            _dissolve(self._caller)  # From its last call, or from half of one that was broken off.
-            await loop.sock_connect(self._caller, self._listener.getsockname())
-            # Perhaps a stranger's, who called in between. It does not matter: whatever it was, it is dissolved.
-            made, _ = await loop.sock_accept(self._listener)
-            _dissolve(made)
-            return made
+            if not self._ended:
+                with anyio.CancelScope() as self._call:
+                    return await self._call_and_accept()
+        raise ConnectionAbortedError(errno.ECONNABORTED, os.strerror(errno.ECONNABORTED))
+
+    async def _call_and_accept(self) -> socket.socket:
+        loop = asyncio.get_running_loop()
+        self._send_away_strangers()
+        _dissolve(self._caller)  # From its last call, or from half of one that was broken off.
+        await loop.sock_connect(self._caller, self._listener.getsockname())
+        # Perhaps a stranger's, who called in between. It does not matter: whatever it was, it is dissolved.
+        made, _ = await loop.sock_accept(self._listener)
+        _dissolve(made)
+        return made
 
     def _send_away_strangers(self) -> None:
         """Whoever is inside can call too. They may not keep our own call waiting."""

@@ -127,12 +127,11 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
         try:
             with ExitStack() as held:
                 proxy_listener, listener, caller = await _sockets_inside(ours, held)
-                yield Jail(
-                    process=process,
-                    proxy_listener=proxy_listener,
-                    doors=InnerSockets(listener=listener, caller=caller),
-                    port=settings.devtools_port,
-                )
+                doors = InnerSockets(listener=listener, caller=caller)
+                try:
+                    yield Jail(process=process, proxy_listener=proxy_listener, doors=doors, port=settings.devtools_port)
+                finally:
+                    await doors.end()
         finally:
             await spawn.stop(process, grace_seconds=2)
             (settings.marks / "chromium").unlink(missing_ok=True)
@@ -145,16 +144,19 @@ async def _sockets_inside(control: socket.socket, held: ExitStack) -> list[socke
             await anyio.wait_readable(control)
         content, handles, _, _ = socket.recv_fds(control, _LONGEST_MESSAGE, _HANDED_OVER)
         sockets = [held.enter_context(socket.socket(fileno=handle)) for handle in handles]
-        message = json.loads(content) if content else {"error": "its helper did not start; see chromium.log"}
-    except (OSError, TimeoutError) as cause:
+        message = json.loads(content)
+    except (OSError, ValueError) as cause:  # `TimeoutError` is an `OSError`; of a helper that ended there is no JSON.
         raise JailUnavailable(_REMEDY.format(reason="its helper did not start; see chromium.log")) from cause
-    if len(sockets) != _HANDED_OVER and message.get("arranged") is False:
-        raise JailUnavailable(_CANNOT_MOUNT)
+    if message.get("ok") is not True:
+        raise JailUnavailable(
+            _CANNOT_MOUNT if message.get("arranged") is False else _REMEDY.format(reason=message.get("error"))
+        )
     if len(sockets) != _HANDED_OVER:
-        raise JailUnavailable(_REMEDY.format(reason=message.get("error")))
+        raise JailUnavailable(_REMEDY.format(reason="its sockets did not come through: too many files are open"))
     if message.get("arranged") is not True:
         # Only where it need not hide anything. The network is shut all the same.
         log.warning("jail_cannot_mount", missing="the managed policy and the hidden folders")
     for each in sockets:
         each.setblocking(False)
+        each.set_inheritable(False)
     return sockets

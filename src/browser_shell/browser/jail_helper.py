@@ -109,7 +109,8 @@ def main() -> int:
         raise_loopback()
         # Every 127.x.y.z is this machine in here: each session dials an address of its own.
         proxy = listening("0.0.0.0", config["proxy_port"], waiting=1024)  # noqa: S104  there is no other interface
-        doors = [listening("127.0.0.1", 0, waiting=16), socket.socket(socket.AF_INET, socket.SOCK_STREAM)]
+        # Not on 127.0.0.1: there its port might be the one that the program is to have.
+        doors = [listening("127.0.0.2", 0, waiting=16), socket.socket(socket.AF_INET, socket.SOCK_STREAM)]
         arranged = arrange_files(config["hidden"], config["overlays"])
         if config["must_hide"] and not arranged:
             send(control, {"error": "mounting is forbidden", "arranged": False}, [])

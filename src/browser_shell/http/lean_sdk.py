@@ -42,7 +42,7 @@ def put_off(name: str) -> None:
 
 
 def _run_and_get(module: ModuleType, spec: ModuleSpec, missed: str) -> object:
-    if missed.startswith("__") and missed != "__all__":
+    if missed.startswith("__") and missed not in ("__all__", "__version__"):
         raise AttributeError(missed)  # Asked by tools that look whether it is there, and never meant for us.
     vars(module).pop("__getattr__", None)
     if spec.loader is not None:

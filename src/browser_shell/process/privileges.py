@@ -15,6 +15,8 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_KEEPCAPS = 8
 _CAP_DAC_READ_SEARCH = 2
 _CAPABILITY_VERSION_3 = 0x20080522
+_LEVELS = 24
+"""Deeper than a server's own folders go. A browser that has been taken over can make them go deeper without end."""
 
 
 def give_up_root(account: Account, *, groups: tuple[int, ...] = ()) -> None:
@@ -55,11 +57,28 @@ def hand_over(directory: Path, account: Account, *, beside: tuple[str, ...] = ()
         raise ConfigurationInvalid(
             f"{directory}: must be a directory of this server's own, but is a link or holds {sorted(strange)[:3]}"
         )
-    for folder, names, files in os.walk(directory):
-        names[:] = [name for name in names if name not in beside or Path(folder) != directory]
-        for name in (".", *names, *files):
-            os.chown(Path(folder) / name, account.uid, account.gid, follow_symlinks=False)
+    try:
+        _give(directory, account, levels=_LEVELS, beside=beside)
+        os.chown(directory, account.uid, account.gid, follow_symlinks=False)
+    except OSError as cause:
+        raise ConfigurationInvalid(f"{directory}: cannot be made the account {account.name}'s: {cause}") from cause
     return directory
+
+
+def _give(
+    folder: str | Path, account: Account, *, levels: int, beside: tuple[str, ...] = (), inside: int | None = None
+) -> None:
+    """Root does this where others may be at work, so by open folders only: a path can become another on the way."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
+    try:
+        with os.scandir(handle) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name not in beside]
+        for name, is_folder in found:
+            if is_folder and levels > 0:
+                _give(name, account, levels=levels - 1, inside=handle)
+            os.chown(name, account.uid, account.gid, dir_fd=handle, follow_symlinks=False)
+    finally:
+        os.close(handle)
 
 
 def claim_directory(directory: Path, account: Account) -> None:

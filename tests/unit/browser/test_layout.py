@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,15 +17,14 @@ _OF_CHROMIUM = "org.chromium.Chromium.XXXXXX/SingletonSocket"
 
 def base_for(tmp_path: Path, *, length: int) -> Path:
     """A directory for a server on port 9222, whose own directory has a path of this length."""
-    rest = length - len(str(tmp_path)) - len("//9222")
-    if rest < 1:
-        pytest.fail(f"{tmp_path} is too long a path for this test")
-    return tmp_path / ("r" * rest)
+    return tmp_path / ("r" * (length - len(f"{tmp_path}//9222")))
 
 
 @pytest.fixture
-def short_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("l")
+def short_path() -> Iterator[Path]:
+    """Not pytest's, which may be long."""
+    with tempfile.TemporaryDirectory(prefix="bsh-", dir="/tmp") as path:
+        yield Path(path)
 
 
 def test_the_longest_directory_still_has_room_for_chromiums_lock(short_path: Path) -> None:

@@ -64,11 +64,13 @@ def test_a_plugin_that_wants_the_client_gets_it() -> None:
 
 def test_a_plugin_that_wants_uvicorn_whole_gets_it() -> None:
     script = (
-        "import browser_shell.app, uvicorn, uvicorn.server\n"
+        "import browser_shell.app\n"
+        "from uvicorn import __version__\n"
+        "import uvicorn, uvicorn.server\n"
         "from uvicorn.main import Server as Mains\n"
         "print(callable(uvicorn.run), callable(uvicorn.main), uvicorn.Server is uvicorn.server.Server is Mains)\n"
         "from uvicorn.main import main\n"
-        "print(main is uvicorn.main, bool(uvicorn.__version__))"
+        "print(main is uvicorn.main, bool(__version__))"
     )
     assert run(script) == "True True True\nTrue True"
 

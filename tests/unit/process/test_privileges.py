@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.process.account import Account
 from browser_shell.process.privileges import claim_directory, group_for_socket, hand_over
+from support.live_folders import make_endless_folder
 
 ME = Account(name="me", uid=os.geteuid(), gid=os.getegid())
 
@@ -19,6 +23,57 @@ def test_a_new_directory_and_what_earlier_servers_left_are_handed_over(tmp_path:
     (tmp_path / "run" / "9222" / "log").mkdir(parents=True)
     assert hand_over(tmp_path / "run", ME) == tmp_path / "run"
     assert hand_over(tmp_path / "new", ME).is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_all_that_is_there_is_given_and_nothing_that_a_link_leads_to(tmp_path: Path) -> None:
+    other = Account(name="other", uid=54321, gid=54322)
+    folder = tmp_path / "run" / "9222" / "log"
+    folder.mkdir(parents=True)
+    (folder / "file").touch()
+    (tmp_path / "run" / "jobs").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").touch()
+    (folder / "link").symlink_to(tmp_path / "elsewhere")
+    hand_over(tmp_path / "run", other, beside=("jobs",))
+    given = [tmp_path / "run", *(tmp_path / "run").rglob("*")]
+    owners = {path.name: (path.lstat().st_uid, path.lstat().st_gid) for path in given}
+    assert owners.pop("jobs") == (0, 0)
+    assert owners == dict.fromkeys(("run", "9222", "log", "file", "link"), (54321, 54322))
+    assert {path.stat().st_uid for path in (tmp_path / "elsewhere", tmp_path / "elsewhere" / "file")} == {0}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whoever owns the folder around it. No real one can be told when to do it."""
+    other = Account(name="other", uid=54321, gid=54322)
+    (tmp_path / "run" / "9222").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").touch()
+    look = os.scandir
+
+    @contextmanager
+    def swapped_after_the_look(handle: int) -> Iterator[list[os.DirEntry[str]]]:
+        with look(handle) as entries:
+            yield list(entries)
+        if not (tmp_path / "run" / "9222").is_symlink():
+            (tmp_path / "run" / "9222").rename(tmp_path / "run" / "9223")
+            (tmp_path / "run" / "9222").symlink_to(tmp_path / "elsewhere")
+
+    monkeypatch.setattr("browser_shell.process.privileges.os.scandir", swapped_after_the_look)
+    with pytest.raises(ConfigurationInvalid, match="cannot be made the account other's"):
+        hand_over(tmp_path / "run", other)
+    assert (tmp_path / "elsewhere" / "file").stat().st_uid == 0
+
+
+def test_folders_without_end_do_not_keep_a_server_from_starting(tmp_path: Path) -> None:
+    make_endless_folder(tmp_path / "run" / "9222" / "t")
+    try:
+        hand_over(tmp_path / "run", ME)
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "run"], check=True)
 
 
 @pytest.mark.promise("start:only-its-own-directories")
