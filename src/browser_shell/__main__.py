@@ -8,6 +8,8 @@ import sys
 from importlib import import_module
 from types import FrameType
 
+from browser_shell.core.putting_off import put_off
+
 _TERMINATED = 128 + signal.SIGTERM
 _QUICK = {"health": "browser_shell.health_command"}
 """Commands that a container asks for every few seconds, and that need a tenth of what the server needs."""
@@ -24,12 +26,16 @@ def main() -> None:
     os.environ.setdefault("PYTHONTZPATH", "/usr/share/zoneinfo")  # noqa: TID251  set for Python, not read
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     if command not in _QUICK:
-        _load_plain_log()
+        _load_less()
     import_module(_QUICK.get(command, "browser_shell.cli")).main()
 
 
-def _load_plain_log() -> None:
-    """Where `rich` is installed, structlog loads it to draw tracebacks: 3 MB for a terminal that no server looks at."""
+def _load_less() -> None:
+    """What others load, and no server has a use for: 4 MB where `rich` is installed, and 1 MB where it is not."""
+    # For reading a logging configuration from a file, and for finding a proxy in the environment.
+    for name in ("logging.config", "urllib.request"):
+        put_off(name)
+    # structlog draws tracebacks with it, for a terminal that nobody looks at.
     if "rich" not in sys.modules:
         sys.modules["rich"] = None  # type: ignore[assignment]  # how Python is told that there is no such module
         import_module("structlog")

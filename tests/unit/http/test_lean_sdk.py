@@ -43,11 +43,14 @@ def test_the_command_loads_neither_how_python_was_built_nor_a_terminals_colours(
         "from browser_shell.__main__ import main\n"
         "sys.argv = ['browser-shell', '--help']\n"
         "with contextlib.suppress(SystemExit): main()\n"
-        "unwanted = [name for name in sys.modules if name.startswith(('_sysconfigdata', 'rich'))]\n"
-        "import rich\n"
-        "print('pydantic' in sys.modules, 'structlog' in sys.modules, unwanted)"
+        "unwanted = ('_sysconfigdata', 'rich', 'urllib.response', 'socketserver')\n"
+        "unwanted = [name for name in sys.modules if name.startswith(unwanted)]\n"
+        "import logging.config, rich, urllib.request\n"
+        "from urllib.request import urlopen\n"
+        "logging.config.dictConfig({'version': 1})\n"
+        "print('websockets.proxy' in sys.modules, 'structlog' in sys.modules, callable(urlopen), unwanted)"
     )
-    assert run(script).endswith("True True []")
+    assert run(script).endswith("True True True []")
 
 
 def test_a_plugin_that_wants_the_client_gets_it() -> None:
