@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 import shutil
 import socket
@@ -13,12 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import structlog
 from anyio.abc import Process, SocketStream
 
 from browser_shell.browser.devtools import DevTools
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 from browser_shell.process import orphans, spawn
 from browser_shell.process.account import Account, make_private_directory
+
+log = structlog.get_logger()
 
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.05
@@ -121,7 +125,8 @@ def make_fresh_folders(settings: ChromiumSettings) -> None:
         remove_whatever(settings.temporary)
         make_private_directory(settings.temporary, owner=settings.account)
     except (OSError, ConfigurationInvalid) as cause:
-        raise BrowserUnavailable("there is no room for a browser's files; see the log") from cause
+        log.warning("no_folders_for_a_browser", fault=str(cause))
+        raise BrowserUnavailable("there are no folders for a browser; see the server's log") from cause
 
 
 def remove_whatever(path: Path) -> None:
@@ -134,12 +139,21 @@ def remove_whatever(path: Path) -> None:
         path.rename(aside)
     except FileNotFoundError:
         return
-    if aside.is_symlink() or not aside.is_dir():
-        aside.unlink()
-        return
-    aside.chmod(0o700)  # A temporary folder is sealed.
-    with suppress(RecursionError):
+    with suppress(OSError, RecursionError):
+        if aside.is_symlink() or not aside.is_dir():
+            aside.unlink()
+            return
+        _set_mode(aside, 0o700)  # A temporary folder is sealed.
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _set_mode(folder: Path, mode: int) -> None:
+    """Of the folder itself, never of what a link in its place leads to. Raises: OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
 
 
 def seal_temporary(settings: ChromiumSettings) -> None:
@@ -147,8 +161,14 @@ def seal_temporary(settings: ChromiumSettings) -> None:
 
     It begins every download with one, also a download that it then refuses: while it cannot, a page's bytes never come
     to the disk that way. All that it needs there itself is the lock that it makes at its start.
+
+    Raises: BrowserUnavailable.
     """
-    settings.temporary.chmod(0o500)
+    try:
+        _set_mode(settings.temporary, 0o500)
+    except OSError as cause:
+        log.warning("temporary_folder_not_sealed", fault=str(cause))
+        raise BrowserUnavailable("the browser's temporary folder cannot be shut; see the server's log") from cause
 
 
 @asynccontextmanager

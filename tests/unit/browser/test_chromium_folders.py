@@ -79,3 +79,12 @@ def test_folders_that_cannot_be_made_are_a_fault_of_the_browser_and_not_the_end_
     nowhere = replace(settings, temporary=settings.home / "missing" / "t")
     with pytest.raises(BrowserUnavailable):
         make_fresh_folders(nowhere)
+
+
+def test_a_folder_that_has_become_a_link_is_not_sealed_but_a_fault(settings: ChromiumSettings) -> None:
+    link_elsewhere(settings.temporary)
+    elsewhere = settings.temporary.resolve()
+    elsewhere.chmod(0o755)
+    with pytest.raises(BrowserUnavailable):
+        seal_temporary(settings)
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
