@@ -245,23 +245,33 @@ async def test_a_visit_that_is_broken_off_harms_no_later_one(folder: Path) -> No
                 assert await read_all(stream) == b"inside"
 
 
-async def test_a_program_that_calls_at_the_servers_door_is_sent_away(folder: Path) -> None:
-    """It can find the port; and all that it gets for it is a connection that ends."""
-    script = f"""
+FIND_DOOR = """
 import socket
-ports = [int(line.split()[1].partition(":")[2], 16) for line in open("/proc/net/tcp").read().splitlines()[1:]]
-door = next(port for port in ports if port not in (3128, 9222))
+rows = [line.split() for line in open("/proc/net/tcp").read().splitlines()[1:]]
+listening = [row[1].split(":") for row in rows if row[3] == "0A"]
+((address, port),) = [(address, port) for address, port in listening if int(port, 16) != 3128]
+door = (socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16))
+"""
+
+
+async def test_a_program_that_calls_at_the_servers_door_is_sent_away(folder: Path) -> None:
+    """It can find the door; and all that it gets for it is a connection that ends."""
+    script = f"""{FIND_DOOR}
 callers = [socket.socket() for _ in range(40)]
 for caller in callers:
     caller.setblocking(False)
-    try: caller.connect(("127.0.0.1", door))
+    try: caller.connect(door)
     except BlockingIOError: pass
-{SAY_INSIDE}
-"""
+{SAY_INSIDE}"""
     async with a_jail(jail_settings(folder), script) as jail:
         for _ in range(3):
             async with await connected(jail) as stream:
                 assert await read_all(stream) == b"inside"
+
+
+async def test_the_servers_door_takes_no_port_that_the_program_may_want(folder: Path) -> None:
+    script = f"{FIND_DOOR}\nsocket.create_server(('127.0.0.1', door[1]))\nprint(json.dumps(door))"
+    assert (await said_inside(jail_settings(folder), script))[0] == "127.0.0.2"
 
 
 async def test_a_port_that_nobody_listens_on_is_a_clear_fault(folder: Path) -> None:
@@ -318,6 +328,15 @@ async def test_a_helper_that_dies_at_once_is_no_jail(folder: Path, monkeypatch: 
     monkeypatch.setattr(jail_module, "INTERPRETER", Path("/bin/false"))
     with pytest.raises(JailUnavailable), anyio.fail_after(3):
         async with jail_module.running_jail(jail_settings(folder), ("/bin/true",), {}):
+            pytest.fail("there is no jail")
+
+
+async def test_sockets_that_do_not_come_through_mean_no_jail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when no more files may be opened: the kernel then drops what it has no number for."""
+    receive = socket.recv_fds
+    monkeypatch.setattr(jail_module.socket, "recv_fds", lambda control, size, _: receive(control, size, 1))
+    with pytest.raises(JailUnavailable, match="too many files are open"), anyio.fail_after(5):
+        async with a_jail(jail_settings(folder), WAIT):
             pytest.fail("there is no jail")
 
 
