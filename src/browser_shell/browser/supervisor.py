@@ -20,10 +20,9 @@ from browser_shell.browser.chromium import (
     connect_directly,
     devtools_url,
     is_process,
-    make_fresh_folders,
-    seal_temporary,
     unjailed_chromium,
 )
+from browser_shell.browser.chromium_folders import make_fresh_folders, seal_temporary
 from browser_shell.browser.devtools import DevTools, DevToolsEvent, DevToolsRefused, connect_devtools
 from browser_shell.browser.devtools_answers import UnderWay
 from browser_shell.browser.devtools_relay import own_uids, relay

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from browser_shell.browser.chromium import ChromiumSettings, make_fresh_folders, seal_temporary
+from browser_shell.browser.chromium import ChromiumSettings
+from browser_shell.browser.chromium_folders import make_fresh_folders, seal_temporary
 from browser_shell.core.errors import BrowserUnavailable
 from support.live_folders import make_endless_folder
 

@@ -334,7 +334,9 @@ async def test_a_helper_that_dies_at_once_is_no_jail(folder: Path, monkeypatch: 
 async def test_sockets_that_do_not_come_through_mean_no_jail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when no more files may be opened: the kernel then drops what it has no number for."""
     receive = socket.recv_fds
-    monkeypatch.setattr(jail_module.socket, "recv_fds", lambda control, size, _: receive(control, size, 1))
+    monkeypatch.setattr(
+        "browser_shell.browser.jail.socket.recv_fds", lambda control, size, _: receive(control, size, 1)
+    )
     with pytest.raises(JailUnavailable, match="too many files are open"), anyio.fail_after(5):
         async with a_jail(jail_settings(folder), WAIT):
             pytest.fail("there is no jail")
