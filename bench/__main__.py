@@ -25,7 +25,7 @@ from bench.boxes import MachineTime, Setup, acting_as, memory_below, page_server
 from bench.subjects import DriverMcp, Ours, StepFailed, Subject, loop, ours, peer, timed
 from bench.wire import HttpMcp, WireError
 from browser_shell.core.errors import BrowserShellError
-from browser_shell.process.account import account_to_drop_to
+from browser_shell.process.accounts import account_to_drop_to
 from browser_shell.process.orphans import adopt_orphans
 from browser_shell.settings import read_settings
 

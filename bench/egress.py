@@ -38,7 +38,9 @@ from anyio.from_thread import BlockingPortal
 from bench.boxes import Setup, acting_as
 from bench.subjects import BareCli
 from bench.wire import Cdp
-from browser_shell.browser.chromium import (
+from browser_shell.browser.chromium.display import DisplaySettings, running_display
+from browser_shell.browser.chromium.jail import PROXY_PORT
+from browser_shell.browser.chromium.process import (
     NO_BYPASS,
     ChromiumSettings,
     chromium_argv,
@@ -46,12 +48,10 @@ from browser_shell.browser.chromium import (
     connect_directly,
     devtools_url,
 )
-from browser_shell.browser.display import DisplaySettings, running_display
-from browser_shell.browser.jail import PROXY_PORT
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.core.egress import Requester
 from browser_shell.process import spawn
-from browser_shell.process.account import Account, account_to_drop_to, make_private_directory
+from browser_shell.process.accounts import Account, account_to_drop_to, make_private_directory
 from browser_shell.settings import Settings, read_settings
 
 MIB = 1024 * 1024

@@ -17,18 +17,20 @@ from pathlib import Path
 
 import anyio
 
-from browser_shell.app import SystemClock, new_call_id
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.ports import AuditLog, Limits
-from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.standard import standard_chain
 from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.opening import opened_gate
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.document import PolicyDocument, policy_from
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.testing.fakes import (
+from browser_shell.runner import ExecutionRunner
+from browser_shell.server.browser_server import SystemClock, new_call_id
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+from support.fakes import (
     FakePerson,
     FakeResolver,
     NoLimits,
@@ -36,8 +38,6 @@ from browser_shell.testing.fakes import (
     RecordingAudit,
     RecordingSandbox,
 )
-from browser_shell.tools.browser_shell import BrowserShellTool
-from browser_shell.tools.registry import ToolRegistry
 
 _WIDE = {
     "limits": {

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from bench.boxes import OurServer, Setup, acting_as, chromium_box, end_daemon, our_server
 from bench.pages import TITLE
 from bench.wire import CALL_SECONDS, Cdp, HttpMcp, StdioMcp
-from browser_shell.process.account import make_private_directory
+from browser_shell.process.accounts import make_private_directory
 
 STEPS = ("open", "snapshot", "fill", "click", "wait", "screenshot")
 _JPEG = b"\xff\xd8\xff"

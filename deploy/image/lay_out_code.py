@@ -37,7 +37,7 @@ def main() -> None:
 
     # The jail puts the policy of the running server over this one. Where the host forbids mounting, this one holds.
     sys.path.insert(0, str(site))
-    from browser_shell.browser.managed_policy import write_managed_policy
+    from browser_shell.browser.chromium.managed_policy import write_managed_policy
 
     write_managed_policy(root / "etc/chromium", ("http", "https"))
 

@@ -24,6 +24,7 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
+from browser_shell.core.human_control import refuse_while_human_controls
 from browser_shell.core.json_values import compact_json
 from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan
 from browser_shell.core.ports import (
@@ -37,16 +38,15 @@ from browser_shell.core.ports import (
     PlanT,
     Policy,
     Registry,
+    ReportProgress,
     Resolver,
     Runner,
-    TellProgress,
     Tool,
     ToolDescription,
-    tell_nobody,
+    ignore_progress,
 )
 from browser_shell.core.records import AuditRecord, RecordKind, SecretText
 from browser_shell.core.results import CommandResult, ToolOutcome
-from browser_shell.core.turns import require_agents_turn
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.redact import redact_text
 from browser_shell.policy.commands import named_subcommand
@@ -70,7 +70,7 @@ class _Trail(Generic[PlanT]):
     """What is known of a call so far. Every record of the call is written from it."""
 
     call: ToolCall
-    tell: TellProgress
+    tell: ReportProgress
     started: float
     tool: Tool[PlanT] | None = None
     lease: CallLease | None = None
@@ -99,7 +99,7 @@ class Pipeline(Generic[PlanT]):
     def tools(self) -> Sequence[ToolDescription]:
         return tuple(tool.describe() for tool in self.registry.all())
 
-    async def handle(self, call: ToolCall, tell: TellProgress = tell_nobody) -> ToolOutcome:
+    async def handle(self, call: ToolCall, tell: ReportProgress = ignore_progress) -> ToolOutcome:
         """Answer one call.
 
         Raises: UnknownTool, and CallRefused when the name of the tool is reserved. Anything else becomes an outcome.
@@ -150,7 +150,7 @@ class Pipeline(Generic[PlanT]):
         decision = self.policy.decide(trail.plan, await self._look_up(trail.plan))
         if not decision.allowed:
             raise PolicyBlocked(decision.reason, rule_id=decision.rule_id)
-        require_agents_turn(self.human)
+        refuse_while_human_controls(self.human)
         return trail.plan
 
     async def _look_up(self, plan: PlanT) -> dict[str, Sequence[IpAddress]]:
@@ -251,7 +251,7 @@ class Pipeline(Generic[PlanT]):
         )
 
 
-def _without_secrets(tell: TellProgress) -> TellProgress:
+def _without_secrets(tell: ReportProgress) -> ReportProgress:
     """What is told on the way never meets the after-hooks."""
 
     async def redacted(done: float, total: float, message: str) -> None:

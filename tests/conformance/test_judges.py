@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from mcp.client.client import Client
 
-from browser_shell.testing.fakes import FakeRegistry, a_pipeline
-from browser_shell.testing.live import serving
 from browser_shell.tools.browser_shell import BrowserShellTool
+from support.fakes import FakeRegistry, a_pipeline
+from support.loopback_server import serving
 
 ROOT = Path(__file__).parents[2]
 COUNTER = Path(__file__).with_name("count_tokens.mjs")

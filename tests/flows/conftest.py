@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from browser_shell.core.ports import CallHandler
-from browser_shell.testing.live import serving
+from support.loopback_server import serving
 from support.wire import Connect, Wire
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.testing.fakes import FakeClock, FakePolicy, RecordingSandbox, a_pipeline
 from support.audit_logs import checked, entries
+from support.fakes import FakeClock, FakePolicy, RecordingSandbox, a_pipeline
 from support.wire import Connect, call_params
 
 

@@ -9,8 +9,8 @@ import anyio
 import httpx2
 import pytest
 
-from browser_shell.testing.fakes import HangingSandbox, RecordingAudit, a_pipeline
-from browser_shell.testing.live import serving
+from support.fakes import HangingSandbox, RecordingAudit, a_pipeline
+from support.loopback_server import serving
 from support.wire import (
     BOTH,
     ENVELOPE,

@@ -12,10 +12,10 @@ import httpx2
 import pytest
 
 from browser_shell.core.calls import Principal
-from browser_shell.http.auth import Unknown
-from browser_shell.http.json_rpc import MAX_MESSAGE_BYTES
-from browser_shell.testing.fakes import RecordingSandbox, a_pipeline
-from browser_shell.testing.live import serving
+from browser_shell.http.tokens import Unknown
+from browser_shell.mcp_server.json_rpc import MAX_MESSAGE_BYTES
+from support.fakes import RecordingSandbox, a_pipeline
+from support.loopback_server import serving
 from support.wire import BOTH, ENVELOPE, INITIALIZE, LEGACY_VERSION, Connect, body, call_params, message, modern_headers
 
 OTHER_PATHS = ["/", "/mcp/", "/mcp/x", "//mcp", "/MCP", "/v1/shell/exec", "/docs", "/%2e%2e/mcp", "/health", "/mcp%00"]

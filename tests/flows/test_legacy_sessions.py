@@ -9,10 +9,10 @@ import httpx2
 import pytest
 
 from browser_shell.core.calls import Principal
-from browser_shell.http.auth import Unknown
-from browser_shell.http.legacy_sessions import MAX_SESSIONS, MAX_SESSIONS_OF_ONE
-from browser_shell.testing.fakes import a_pipeline
-from browser_shell.testing.live import serving
+from browser_shell.http.tokens import Unknown
+from browser_shell.mcp_server.legacy_sessions import MAX_SESSIONS, MAX_SESSIONS_OF_ONE
+from support.fakes import a_pipeline
+from support.loopback_server import serving
 from support.wire import BOTH, INITIALIZE, LEGACY_VERSION, body
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import httpx2
 import pytest
@@ -12,11 +11,11 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import ImageContent, TextContent
 
-from browser_shell.testing.fakes import a_pipeline
-from browser_shell.testing.live import serving
+from support.fakes import a_pipeline
+from support.loopback_server import SERVER_COMMAND, serving
 from support.wire import ENVELOPE, body, call_params
 
-STDIO = StdioServerParameters(command=sys.executable, args=["-m", "browser_shell.testing.serve", "stdio"])
+STDIO = StdioServerParameters(command=SERVER_COMMAND[0], args=[*SERVER_COMMAND[1:], "stdio"])
 ARGUMENTS = {"session_id": "s1", "argv": ["get", "title"]}
 MODES = ["legacy", "2026-07-28", "auto"]
 

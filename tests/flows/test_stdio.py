@@ -20,12 +20,13 @@ from typing import Any
 
 import pytest
 
-from browser_shell.http.json_rpc import MAX_DEPTH, MAX_MESSAGE_BYTES
+from browser_shell.mcp_server.json_rpc import MAX_DEPTH, MAX_MESSAGE_BYTES
+from support.loopback_server import SERVER_COMMAND
 from support.pages import wait_until
 from support.patience import within
 from support.wire import ENVELOPE, INITIALIZE, body, call_params
 
-SERVER = (sys.executable, "-m", "browser_shell.testing.serve")
+SERVER = SERVER_COMMAND
 ENDS_WITHIN_SECONDS = 2.0
 PIPE_BYTES = 64 * 1024
 LIST = body("tools/list", {"_meta": ENVELOPE}, request_id=7)

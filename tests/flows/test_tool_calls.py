@@ -12,11 +12,13 @@ from jsonschema import Draft202012Validator
 from browser_shell.core.errors import BrowserUnavailable, ErrorCode
 from browser_shell.core.ports import Sandbox
 from browser_shell.core.results import Attachment, CommandResult
-from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.standard import standard_chain
 from browser_shell.pipeline import Pipeline
-from browser_shell.testing.fake_hooks import CrashingAfterHook
-from browser_shell.testing.fakes import (
+from browser_shell.runner import ExecutionRunner
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+from support.fake_hooks import CrashingAfterHook
+from support.fakes import (
     BrokenSandbox,
     FakeClock,
     FakePerson,
@@ -31,8 +33,6 @@ from browser_shell.testing.fakes import (
     full_sandbox,
     timing_out_sandbox,
 )
-from browser_shell.tools.browser_shell import BrowserShellTool
-from browser_shell.tools.registry import ToolRegistry
 from support.wire import Connect, call_params
 
 FOUR_KEYS = {"session_id", "exit_code", "stdout", "stderr"}

@@ -21,8 +21,8 @@ from websockets.typing import Subprotocol
 
 from browser_shell.core.access import Activity, SessionWindow, TicketGrant, ViewMode
 from browser_shell.core.records import RecordKind
-from browser_shell.http import vnc_bridge
-from browser_shell.testing.fakes import FakeClock, FullDiskAudit, RecordingAudit
+from browser_shell.viewer import bridge as vnc_bridge
+from support.fakes import FakeClock, FullDiskAudit, RecordingAudit
 from support.live_view import GREETING, LiveView, StandInDisplay, running_display, serving_app, until
 
 HANDSHAKE = b"RFB 003.008\n\x01\x01"

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from browser_shell.core.errors import AuditUnavailable
-from browser_shell.execution.containers.server_lock import ServerState, state_of
+from browser_shell.jobs.containers.server_lock import ServerState, state_of
 from support.job_box import ROOT, JobBox, processes_left
 
 HOLDER = """

@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from browser_shell.app import SystemClock
-from browser_shell.http.auth import access_by_key
 from browser_shell.http.front import FrontSettings
-from browser_shell.http.surface import neighbours
-from browser_shell.testing.fakes import FakeRegistry, a_pipeline
-from browser_shell.testing.live import serving
+from browser_shell.http.routes import neighbours
+from browser_shell.http.tokens import access_by_key
+from browser_shell.server.browser_server import SystemClock
 from browser_shell.tools.browser_shell import BrowserShellTool
 from support.corpus_rows import load
+from support.fakes import FakeRegistry, a_pipeline
 from support.http_corpus import CONSOLE, Attacker, RememberingSandbox
+from support.loopback_server import serving
 from support.pages import running_site
 from support.server import running_server
 from support.tokens import Keys, env_value, rsa_env_value

@@ -9,6 +9,7 @@ from ada_url import URL
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from browser_shell.commands.policy import GivenAnswers, as_block, as_json, check_line
 from browser_shell.core.errors import CallRefused
 from browser_shell.policy.addresses import classify
 from browser_shell.policy.commands import COMMANDS, FORBIDDEN, parse_command
@@ -17,7 +18,6 @@ from browser_shell.policy.grammar import Shape
 from browser_shell.policy.hosts import judge_local_name, judge_machine_name
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import parse_target
-from browser_shell.policy_check import GivenAnswers, as_block, as_json, check_line
 
 BOUNDED = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

@@ -10,7 +10,7 @@ from browser_shell.audit.keys import PublicKey
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.audit.verify import Verdict, verify_log
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.testing.fakes import FakeClock
+from support.fakes import FakeClock
 
 OWN_KINDS = {"AUDIT_OPENED", "AUDIT_CLOSED", "AUDIT_RESUMED", "CHECKPOINT"}
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from browser_shell.http.health import SOCKET_NAME, Health, ask_health
+from browser_shell.ops.health import SOCKET_NAME, Health, ask_health
 from support.engine import Engine
 from support.pages import wait_until
 from support.server import Server, Session, start_process, wait_ready

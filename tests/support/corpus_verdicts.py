@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-from browser_shell.policy_check import run_check
+from browser_shell.commands.policy import run_check
 
 
 def verdict(row: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from socket import socket, socketpair
 
 from websockets.frames import Frame, Opcode
 
-from browser_shell.browser.devtools_answers import MissingAnswers
-from browser_shell.browser.devtools_relay import _Passage
+from browser_shell.browser.devtools.relay import _RelayConnection
+from browser_shell.browser.devtools.relay_repair import RelayRepair
 
 UPGRADE = b"GET /devtools/browser/x HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
 SWITCHING = b"HTTP/1.1 101 WebSocket Protocol Handshake\r\nUpgrade: WebSocket\r\n\r\n"
@@ -36,7 +36,7 @@ def a_passage(under_way: Collection[str] = ()) -> Iterator[tuple[socket, socket]
     """The driver's end and the browser's, after the handshake."""
     driver, driver_side = socketpair()
     browser, browser_side = socketpair()
-    passage = _Passage(driver_side, browser_side, MissingAnswers(under_way=lambda: under_way))
+    passage = _RelayConnection(driver_side, browser_side, RelayRepair(under_way=lambda: under_way))
     threads = [threading.Thread(target=_until_broken, args=[work]) for work in (passage.ask, passage.answer)]
     for thread in threads:
         thread.start()

@@ -14,13 +14,13 @@ from anyio.abc import AsyncResource, SocketAttribute, SocketListener, SocketStre
 
 from browser_shell.core.egress import Denial, Requester
 from browser_shell.core.ports import AuditLog, IpAddress, Resolver
-from browser_shell.egress.denials import DenialBook
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
+from browser_shell.egress.recent_denials import RecentDenials
 from browser_shell.policy.document import policy_from
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import parse_target
-from browser_shell.testing.fakes import FakeClock, RecordingAudit
+from support.fakes import FakeClock, RecordingAudit
 
 ALICE = Requester(subject="alice", session_id="s1")
 LONGEST_WAIT_SECONDS = 5.0
@@ -70,7 +70,7 @@ def a_dialer(
         resolver=resolver or ScriptedResolver(),
         audit=audit or RecordingAudit(),
         clock=FakeClock(),
-        on_denial=on_denial or DenialBook().add,
+        on_denial=on_denial or RecentDenials().add,
         **fields,
     )
 
@@ -165,7 +165,7 @@ def answering_once(answer: bytes) -> Callable[[Talk], Awaitable[None]]:
 class RunningProxy:
     port: int
     audit: RecordingAudit
-    denials: DenialBook
+    denials: RecentDenials
 
     async def connect(self) -> SocketStream:
         return await anyio.connect_tcp("127.0.0.1", self.port)
@@ -188,7 +188,7 @@ async def a_proxy(
     audit: RecordingAudit | None = None,
     **fields: Any,
 ) -> AsyncIterator[RunningProxy]:
-    audit, book = audit or RecordingAudit(), DenialBook()
+    audit, book = audit or RecordingAudit(), RecentDenials()
     dialer = a_dialer(open_section, audit=audit, on_denial=book.add, **fields)
     multi = await anyio.create_tcp_listener(local_host="127.0.0.1")
     (listener,) = multi.listeners

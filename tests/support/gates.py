@@ -10,7 +10,7 @@ from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.opening import local_gate
 from browser_shell.policy.document import policy_from
 from browser_shell.policy.limits import LimitsSection
-from browser_shell.testing.fakes import FakeClock
+from support.fakes import FakeClock
 
 
 def rules(**limits: object) -> LimitsSection:

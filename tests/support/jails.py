@@ -10,8 +10,8 @@ from typing import Any
 
 import anyio
 
-from browser_shell.browser.jail import INTERPRETER, Jail, JailSettings, running_jail
-from browser_shell.process.account import account_to_drop_to, make_private_directory
+from browser_shell.browser.chromium.jail import INTERPRETER, Jail, JailSettings, running_jail
+from browser_shell.process.accounts import account_to_drop_to, make_private_directory
 
 ACCOUNT = "browser-shell"
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import anyio
 
-from browser_shell.app import SystemClock
 from browser_shell.core.containers import ContainerLimits, ContainerOrder, ContainerReport
-from browser_shell.execution.containers.engine import DisposableContainers
-from browser_shell.execution.containers.server_lock import ServerLock
+from browser_shell.jobs.containers.engine import DisposableContainers
+from browser_shell.jobs.containers.server_lock import ServerLock
+from browser_shell.server.browser_server import SystemClock
 
 ROOT = Path(__file__).parent.parent.parent
 MIB = 1024 * 1024

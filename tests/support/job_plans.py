@@ -10,14 +10,14 @@ from typing import Any
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.ports import Clock
-from browser_shell.execution.container_sandbox import ContainerSandbox
-from browser_shell.execution.job_upkeep import JobUpkeep
-from browser_shell.execution.run_closing import RunCloser
-from browser_shell.execution.run_store import RunStore
-from browser_shell.execution.workspace import Workspace
+from browser_shell.jobs.run_closing import RunCloser
+from browser_shell.jobs.run_store import RunStore
+from browser_shell.jobs.sandbox import ContainerSandbox
+from browser_shell.jobs.upkeep import JobUpkeep
+from browser_shell.jobs.workspace import Workspace
 from browser_shell.policy.document import policy_from
-from browser_shell.testing.fake_engine import IMAGE, ScriptedEngine
-from browser_shell.testing.fakes import FakeClock, RecordingAudit
+from support.fake_engine import IMAGE, ScriptedEngine
+from support.fakes import FakeClock, RecordingAudit
 
 RUN = "0123456789abcdef01234567"
 

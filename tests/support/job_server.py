@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from browser_shell.cli import run
+from browser_shell.commands.cli import run
 from support.server import Server, running_server
 
 ROOT = Path(__file__).parents[2]

@@ -13,16 +13,16 @@ import time
 
 import anyio
 
-from browser_shell.app import SystemClock, new_call_id
 from browser_shell.core.calls import Principal
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.opening import opened_gate
 from browser_shell.policy.document import policy_from
-from browser_shell.testing.fakes import a_pipeline
-from browser_shell.testing.live import serving
+from browser_shell.server.browser_server import SystemClock, new_call_id
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
+from support.fakes import a_pipeline
+from support.loopback_server import serving
 
 
 class WaitingSandbox:

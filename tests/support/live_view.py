@@ -13,12 +13,12 @@ import anyio
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from browser_shell.browser.takeover import Takeover
 from browser_shell.core.access import SessionWindow, TicketGrant, ViewMode
 from browser_shell.core.ports import AuditLog, Clock
-from browser_shell.http.live_view import vnc_app
-from browser_shell.testing.fakes import FakeClock, RecordingAudit
 from browser_shell.viewer.activity import RecentActivity
+from browser_shell.viewer.app import vnc_app
+from browser_shell.viewer.takeover import Takeover
+from support.fakes import FakeClock, RecordingAudit
 
 IDLE_SECONDS = 10.0
 GREETING = b"RFB 003.008\n"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from browser_shell.browser import jail_helper
+from browser_shell.browser.chromium import jail_child as jail_helper
 from browser_shell.settings import DRIVER_VERSION, IMAGE_MARKER, NOVNC_VERSION
 
 ROOT = Path(__file__).parents[2]

@@ -13,15 +13,16 @@ from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import ConfigurationInvalid, ErrorCode, PolicyBlocked
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import ContainerJob, JobRunner
-from browser_shell.execution.runner import ExecutionRunner
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.plugins import GROUP, JOB_GROUP, load_hooks
-from browser_shell.job_app import job_tools
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.document import load_policy, policy_from
 from browser_shell.policy.job_rules import JobPolicy
+from browser_shell.runner import ExecutionRunner
+from browser_shell.server.job_server import job_tools
 from browser_shell.settings import read_settings
-from browser_shell.testing.fakes import (
+from browser_shell.tools.registry import ToolRegistry
+from support.fakes import (
     FakeClock,
     FakeDescription,
     FakePerson,
@@ -32,7 +33,6 @@ from browser_shell.testing.fakes import (
     a_call,
     a_pipeline,
 )
-from browser_shell.tools.registry import ToolRegistry
 from support.job_plans import JobBench, a_job_call
 
 pytestmark = pytest.mark.promise("tools:no-shell")

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
+from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
 from browser_shell.core.calls import Principal
 from browser_shell.core.errors import ErrorCode, HumanInControl, UnknownTool
 from browser_shell.core.ports import BrowserSession
 from browser_shell.core.results import CommandResult
-from browser_shell.egress.denials import DenialBook
-from browser_shell.execution.browser_sandbox import ArtifactLimits, BrowserSandbox
-from browser_shell.testing.fakes import (
+from browser_shell.egress.recent_denials import RecentDenials
+from support.fakes import (
     FakeClock,
     FakePerson,
     FakePolicy,
@@ -96,7 +96,7 @@ async def test_a_call_that_stood_in_line_waits_too() -> None:
     sandbox = BrowserSandbox(
         sessions=sessions,
         driver=None,  # type: ignore[arg-type]  # It may not even be asked.
-        denials=DenialBook(),
+        denials=RecentDenials(),
         human=person,
         clock=FakeClock(),
         limits=ArtifactLimits(screenshot_format="png", max_image_bytes=1, max_pdf_bytes=1),

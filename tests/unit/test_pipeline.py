@@ -26,8 +26,10 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Hook
 from browser_shell.core.records import RecordKind
 from browser_shell.core.results import Attachment, CommandResult
-from browser_shell.testing.fake_hooks import CrashingAfterHook, CrashingBeforeHook, NamingHook, RefusingHook
-from browser_shell.testing.fakes import (
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+from support.fake_hooks import CrashingAfterHook, CrashingBeforeHook, NamingHook, RefusingHook
+from support.fakes import (
     BrokenSandbox,
     FakeClock,
     FakePolicy,
@@ -44,8 +46,6 @@ from browser_shell.testing.fakes import (
     full_sandbox,
     timing_out_sandbox,
 )
-from browser_shell.tools.browser_shell import BrowserShellTool
-from browser_shell.tools.registry import ToolRegistry
 from support.gates import a_local_gate
 
 RAN = ["MCP_TOOL_CALL", "SANDBOX_EXEC", "TOOL_FINISHED"]

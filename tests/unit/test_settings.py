@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from browser_shell.commands.greeting import greeting
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.greeting import greeting
 from browser_shell.settings import IGNORED_NAMES, read_settings
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "image.md"

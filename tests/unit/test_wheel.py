@@ -42,7 +42,7 @@ def test_the_wheel_carries_every_file_of_the_package_unchanged(wheel: zipfile.Zi
 
 def test_the_wheel_carries_what_is_read_at_run_time_and_is_not_imported(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
-    assert "browser_shell/browser/jail_helper.py" in names
+    assert "browser_shell/browser/chromium/jail_child.py" in names
     page = {name for name in names if name.startswith("browser_shell/viewer/page/")}
     assert {Path(name).suffix for name in page} >= {".html", ".js", ".css", ".svg"}
 

@@ -198,7 +198,7 @@ class JsonLinesAudit:
             log.exception("audit_not_rotated")
 
     async def _make_durable(self, sequence: int) -> None:
-        """Waits for a flush that covers `sequence`. Callers that come while one runs share the next.
+        """Waits for a flush that covers `sequence`. Authenticator that come while one runs share the next.
 
         When it fails, or whoever led it gives up, each of them tries again and finds out for itself.
         """

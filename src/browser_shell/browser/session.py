@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from browser_shell.browser.chromium import NO_BYPASS
-from browser_shell.browser.devtools import DevTools, DevToolsRefused
-from browser_shell.browser.supervisor import BrowserSupervisor
+from browser_shell.browser.chromium.process import NO_BYPASS
+from browser_shell.browser.chromium.supervisor import BrowserSupervisor
+from browser_shell.browser.devtools.client import DevTools, DevToolsRefused
 from browser_shell.browser.tabs import ContextTabs, OpenTab, TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone

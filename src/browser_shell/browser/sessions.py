@@ -11,16 +11,16 @@ from pathlib import Path
 import anyio
 import structlog
 
+from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session, SessionKey
-from browser_shell.browser.supervisor import BrowserSupervisor
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.egress import Requester
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable, TryLater
 from browser_shell.core.ports import AuditLog, Clock, DriverProcesses, HumanControl
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.process.account import Account, make_private_directory
+from browser_shell.process.accounts import Account, make_private_directory
 
 log = structlog.get_logger()
 

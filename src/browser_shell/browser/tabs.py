@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from browser_shell.browser.devtools import DevTools, DevToolsEvent
+from browser_shell.browser.devtools.client import DevTools, DevToolsEvent
 from browser_shell.core.json_values import JsonObject
 from browser_shell.core.pages import Dialog, Tab
 

@@ -23,7 +23,7 @@ from browser_shell.core.results import CommandResult, ToolOutcome
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 NewId: TypeAlias = Callable[[], str]
-TellProgress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
+ReportProgress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
 """How far a call is, out of how much, and in words. Telling never fails: who does not listen has not asked."""
 
 # A pipeline serves one kind of plan, and the type checker keeps the kinds apart. Who names no kind means the browser.
@@ -32,7 +32,7 @@ PlanT_co = TypeVar("PlanT_co", bound=Plan, covariant=True, default=BrowserComman
 PlanT_contra = TypeVar("PlanT_contra", bound=Plan, contravariant=True, default=BrowserCommand)
 
 
-async def tell_nobody(done: float, total: float, message: str) -> None:
+async def ignore_progress(done: float, total: float, message: str) -> None:
     """For calls whose caller did not ask."""
 
 
@@ -168,7 +168,7 @@ class Sandbox(Protocol):
 class JobSandbox(Protocol):
     """Runs a job in a container that can do no harm."""
 
-    async def run(self, call: ToolCall, plan: ContainerJob, tell: TellProgress) -> CommandResult:
+    async def run(self, call: ToolCall, plan: ContainerJob, tell: ReportProgress) -> CommandResult:
         """Raises: SandboxUnavailable, SandboxViolation, ArgumentsInvalid, TryLater, AuditUnavailable."""
 
 
@@ -178,7 +178,7 @@ class Runner(Protocol[PlanT_contra]):
     def foresee(self, call: ToolCall, plan: PlanT_contra) -> None:
         """The plan is allowed and will run once it is recorded: what helps it, and does nothing yet, may begin."""
 
-    async def run(self, call: ToolCall, plan: PlanT_contra, tell: TellProgress) -> CommandResult:
+    async def run(self, call: ToolCall, plan: PlanT_contra, tell: ReportProgress) -> CommandResult:
         """Raises: what the backend raises."""
 
 
@@ -239,7 +239,7 @@ class CallHandler(Protocol):
 
     def tools(self) -> Sequence[ToolDescription]: ...
 
-    def handle(self, call: ToolCall, tell: TellProgress = tell_nobody) -> Awaitable[ToolOutcome]:
+    def handle(self, call: ToolCall, tell: ReportProgress = ignore_progress) -> Awaitable[ToolOutcome]:
         """Raises: UnknownTool, PolicyBlocked for a reserved tool name."""
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import anyio
 
-from browser_shell.egress.http1 import (
+from browser_shell.http1.body import CONNECTION_OVER, Wire, pour
+from browser_shell.http1.heads import (
     Framing,
     MessageInvalid,
     Request,
@@ -15,7 +16,6 @@ from browser_shell.egress.http1 import (
     write_request,
     write_response,
 )
-from browser_shell.egress.wire import CONNECTION_OVER, Wire, pour
 
 _ANSWER_SECONDS = 300.0
 _QUICK_SECONDS = 1.0

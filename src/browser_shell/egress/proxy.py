@@ -14,9 +14,9 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 from browser_shell.core.egress import Requester
 from browser_shell.egress.dialer import Dialer, EgressDenied, EgressFailed
 from browser_shell.egress.forward import MAX_RESPONSE_HEAD_BYTES, Upstream, exchange, send_simple
-from browser_shell.egress.http1 import MessageInvalid, Request, parse_request
 from browser_shell.egress.tunnel import join, looks_like_tls
-from browser_shell.egress.wire import CONNECTION_OVER, Wire
+from browser_shell.http1.body import CONNECTION_OVER, Wire
+from browser_shell.http1.heads import MessageInvalid, Request, parse_request
 
 log = structlog.get_logger()
 

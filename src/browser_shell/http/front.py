@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
 
+from browser_shell.asgi.request_limits import DEFAULT_REQUESTS_PER_SECOND, RequestLimits
 from browser_shell.core.ports import AuditLog, CallHandler, Clock, NewId
-from browser_shell.http.auth import Callers
 from browser_shell.http.gateway import Gateway
-from browser_shell.http.mcp_endpoint import INSTRUCTIONS, McpEndpoint
-from browser_shell.http.metrics import CountedCalls, Metrics
-from browser_shell.http.surface import Neighbours
-from browser_shell.http.tickets import DEFAULT_SECONDS, TicketDesk, Tickets
-from browser_shell.http.traffic import DEFAULT_REQUESTS_PER_SECOND, Traffic
+from browser_shell.http.routes import TrustedHosts
+from browser_shell.http.tokens import Authenticator
+from browser_shell.mcp_server.endpoint import INSTRUCTIONS, McpEndpoint
+from browser_shell.ops.metrics import CountedCalls, Metrics
 from browser_shell.policy.document import ViewingSection
+from browser_shell.viewer.tickets import DEFAULT_SECONDS, TicketDesk, Tickets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontSettings:
     """What an operator can set about the public port."""
 
-    neighbours: Neighbours
+    neighbours: TrustedHosts
     ticket_seconds: int = DEFAULT_SECONDS
     requests_per_second: int = DEFAULT_REQUESTS_PER_SECOND
     viewing: ViewingSection = field(default_factory=ViewingSection)
@@ -31,7 +31,7 @@ def build_front(
     settings: FrontSettings,
     *,
     handler: CallHandler,
-    callers: Callers,
+    callers: Authenticator,
     viewer: ASGIApp | None,
     audit: AuditLog,
     clock: Clock,
@@ -55,7 +55,7 @@ def build_front(
         neighbours=settings.neighbours,
         tickets=tickets,
         viewing=settings.viewing,
-        traffic=Traffic(clock=clock, requests_per_second=settings.requests_per_second),
+        traffic=RequestLimits(clock=clock, requests_per_second=settings.requests_per_second),
         audit=audit,
         clock=clock,
         metrics=metrics,

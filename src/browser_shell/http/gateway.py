@@ -14,21 +14,21 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from browser_shell.asgi.request_headers import request_headers
+from browser_shell.asgi.request_limits import RequestLimits
+from browser_shell.asgi.responses import guarded, refusal
 from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.http import tickets as ticket_limits
-from browser_shell.http.answers import guarded, refusal
-from browser_shell.http.auth import Callers, Unknown
-from browser_shell.http.json_rpc import MAX_MESSAGE_BYTES
-from browser_shell.http.metrics import Metrics
-from browser_shell.http.request_headers import request_headers
-from browser_shell.http.surface import Area, Neighbours, area_of, offers
-from browser_shell.http.tickets import TicketDesk, Tickets, ticket_in, without_ticket
-from browser_shell.http.traffic import Traffic
+from browser_shell.http.routes import Area, TrustedHosts, match_route, offers
+from browser_shell.http.tokens import Authenticator, Unknown
+from browser_shell.mcp_server.json_rpc import MAX_MESSAGE_BYTES
+from browser_shell.ops.metrics import Metrics
 from browser_shell.policy.document import ViewingSection
+from browser_shell.viewer import tickets as ticket_limits
+from browser_shell.viewer.tickets import TicketDesk, Tickets, ticket_in, without_ticket
 
 _MAX_BODY = {Area.MCP: MAX_MESSAGE_BYTES, Area.TICKETS: ticket_limits.MAX_BODY_BYTES}
 _UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
@@ -54,11 +54,11 @@ class Gateway:
     desk: TicketDesk
     viewer: ASGIApp | None
     """None while there is nothing to watch: its paths then do not exist."""
-    callers: Callers
-    neighbours: Neighbours
+    callers: Authenticator
+    neighbours: TrustedHosts
     tickets: Tickets
     viewing: ViewingSection
-    traffic: Traffic
+    traffic: RequestLimits
     audit: AuditLog
     clock: Clock
     metrics: Metrics = field(default_factory=Metrics)
@@ -102,7 +102,7 @@ class Gateway:
         return None
 
     def _area(self, scope: Scope) -> Area | None:
-        area = area_of(scope["raw_path"])
+        area = match_route(scope["raw_path"])
         if area in (Area.VIEWER, Area.SOCKET) and self.viewer is None:
             return None
         return area

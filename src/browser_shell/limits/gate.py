@@ -15,7 +15,7 @@ from browser_shell.core.ports import Clock, NewId
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.budget import BudgetBook, TaskBudget, exceeded_while_running
 from browser_shell.limits.keys import subject_key
-from browser_shell.limits.places import Places
+from browser_shell.limits.places import ConcurrencySlots
 from browser_shell.limits.windows import CallWindows
 from browser_shell.policy.limits import CallLimits, LimitsSection
 
@@ -35,7 +35,7 @@ class LimitsGate:
     rules: LimitsSection
     windows: CallWindows
     budgets: BudgetBook
-    places: Places
+    places: ConcurrencySlots
     clock: Clock
     new_id: NewId
     counts_here: bool = False

@@ -9,7 +9,7 @@ from browser_shell.core.ports import Clock, NewId
 from browser_shell.limits.budget import BudgetBook
 from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.memory import MonotonicCounters
-from browser_shell.limits.places import LocalPlaces
+from browser_shell.limits.places import LocalSlots
 from browser_shell.limits.windows import CallWindows
 from browser_shell.policy.limits import LimitsSection
 
@@ -21,7 +21,7 @@ def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGa
         rules=rules,
         windows=CallWindows(counters),
         budgets=BudgetBook(counters=counters, now=clock.monotonic),
-        places=LocalPlaces(),
+        places=LocalSlots(),
         clock=clock,
         new_id=new_id,
         counts_here=True,

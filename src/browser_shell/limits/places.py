@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Places(Protocol):
-    """Places that calls take and give back. A key stands for one subject and tool."""
+class ConcurrencySlots(Protocol):
+    """ConcurrencySlots that calls take and give back. A key stands for one subject and tool."""
 
     async def take(self, key: str, lease_id: str, *, limit: int) -> float:
         """0 when there was a place, which is then taken; otherwise the seconds after which to ask again."""
@@ -15,7 +15,7 @@ class Places(Protocol):
         """Nothing happens when it was not taken."""
 
 
-class LocalPlaces:
+class LocalSlots:
     """Of this process: they end with it."""
 
     RETRY_SECONDS = 1.0

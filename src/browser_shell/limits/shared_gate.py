@@ -15,7 +15,7 @@ from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import Clock, NewId
 from browser_shell.limits.budget import BudgetBook
 from browser_shell.limits.gate import LimitsGate
-from browser_shell.limits.shared_places import SharedPlaces
+from browser_shell.limits.shared_places import SharedSlots
 from browser_shell.limits.windows import CallWindows
 from browser_shell.policy.limits import LimitsSection
 
@@ -39,7 +39,7 @@ async def shared_gate(
         key_prefix=_PREFIX,
         connection_pool=pool,  # type: ignore[arg-type]  # documented; the library types all options alike
     )
-    places = SharedPlaces(redis, prefix=_PREFIX)
+    places = SharedSlots(redis, prefix=_PREFIX)
     gate = LimitsGate(
         rules=rules,
         windows=CallWindows(counters),

@@ -46,7 +46,7 @@ class _Script(Protocol):
     def __call__(self, keys: list[str], args: list[str | int]) -> Awaitable[object]: ...
 
 
-class SharedPlaces:
+class SharedSlots:
     """A sorted set for each key: lease ids by the moment at which they fall free."""
 
     RETRY_SECONDS = 1.0

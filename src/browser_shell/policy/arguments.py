@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from browser_shell.core.calls import SESSION_ID_PATTERN
 from browser_shell.core.errors import ArgumentsInvalid
 from browser_shell.core.json_values import JsonValue
-from browser_shell.policy.wording import listed, shown
+from browser_shell.policy.messages import listed, shown
 
 MAX_ITEMS = 129
 MAX_ITEM_CHARACTERS = 8192

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from browser_shell.core.errors import ArgumentsInvalid, PolicyBlocked
 from browser_shell.core.json_values import JsonValue
 from browser_shell.policy.grammar import Operand, Option, ParsedCommand, Shape, Words, read_command
+from browser_shell.policy.messages import listed, shown
 from browser_shell.policy.values import (
     CHOICE,
     CSS,
@@ -23,7 +24,6 @@ from browser_shell.policy.values import (
     WAIT_FOR,
     one_of,
 )
-from browser_shell.policy.wording import listed, shown
 
 MAX_SELECT_VALUES = 127
 """As many as fit: an argv has at most 129 items."""

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from browser_shell.core.access import ViewMode
 from browser_shell.core.decisions import Decision
 from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.document_errors import explain
 from browser_shell.policy.document_text import read_document
@@ -18,8 +19,7 @@ from browser_shell.policy.endpoints import checked_endpoint, checked_exemption
 from browser_shell.policy.hosts import canonical_host, canonical_suffix
 from browser_shell.policy.job_sections import PlaywrightSection, SandboxSection, ToolsSection
 from browser_shell.policy.limits import LimitsSection
-from browser_shell.policy.ports import BAD_PORTS
-from browser_shell.policy.wording import listed
+from browser_shell.policy.messages import listed
 
 MIB = 1024 * 1024
 

@@ -7,7 +7,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from browser_shell.policy.wording import MAX_SHOWN, listed
+from browser_shell.policy.messages import MAX_SHOWN, listed
 
 MAX_SHOWN_ERRORS = 5
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from browser_shell.core.errors import ArgumentsInvalid
+from browser_shell.policy.messages import listed, shown
 from browser_shell.policy.values import Kind
-from browser_shell.policy.wording import listed, shown
 
 
 @dataclass(frozen=True, slots=True)

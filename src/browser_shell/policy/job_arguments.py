@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from browser_shell.core.errors import ArgumentsInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.policy.wording import listed, shown
+from browser_shell.policy.messages import listed, shown
 
 MAX_TESTS = 50
 MAX_TEST_CHARACTERS = 400

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from browser_shell.core.containers import ContainerLimits
-from browser_shell.policy.wording import listed
+from browser_shell.policy.messages import listed
 
 JOB_TOOLS = ("run_playwright", "run_pytest")
 MIB = 1024 * 1024
@@ -83,7 +83,7 @@ class SandboxSection(_Section):
     cpus: Annotated[float, Field(ge=0.1, le=_CEILING.cpus)] = _CEILING.cpus
     """Processors."""
     timeout_seconds: Annotated[int, Field(ge=1, le=_CEILING.timeout_seconds)] = _CEILING.timeout_seconds
-    """Longest run. Callers may ask for less."""
+    """Longest run. Authenticator may ask for less."""
     pids: Annotated[int, Field(ge=16, le=_CEILING.processes)] = _CEILING.processes
     """Processes and threads at one time."""
     max_running: Annotated[int, Field(ge=1, le=16)] = 2

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from browser_shell.core.decisions import Decision
 from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.policy.addresses import IpAddress, classify
+from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.endpoints import Endpoint, parse_endpoint, parse_exemption
 from browser_shell.policy.hosts import judge_local_name, judge_machine_name
-from browser_shell.policy.ports import BAD_PORTS
 from browser_shell.policy.urls import ABOUT_BLANK, is_canonical
 
 

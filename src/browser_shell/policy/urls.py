@@ -14,7 +14,7 @@ from ada_url import URL, HostType
 from browser_shell.core.errors import ArgumentsInvalid, CallRefused, PolicyBlocked
 from browser_shell.core.plans import UrlTarget
 from browser_shell.policy.hosts import name_problem, without_final_dot
-from browser_shell.policy.wording import shown
+from browser_shell.policy.messages import shown
 
 MAX_URL_CHARACTERS = 8192
 ABOUT_BLANK = "about:blank"

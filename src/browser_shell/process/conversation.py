@@ -33,7 +33,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class ProcessOutput:
     """How a command ended. The streams hold at most `max_output_bytes`; `truncated` says when there was more."""
 
     exit_code: int | None
@@ -52,7 +52,7 @@ class Conversation:
         self._loop = asyncio.get_running_loop()
         self._process = process
         self._one_line = bounds.one_line
-        self._answer: asyncio.Future[Finished] = self._loop.create_future()
+        self._answer: asyncio.Future[ProcessOutput] = self._loop.create_future()
         self._input, self._unsent = process.stdin.fileno(), memoryview(b"")
         self._out_pipe, self._err_pipe = process.stdout.fileno(), process.stderr.fileno()
         self._out, self._err = _Bounded(bounds.max_output_bytes), _Bounded(bounds.max_output_bytes)
@@ -69,7 +69,7 @@ class Conversation:
         self._patience: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
-    async def hold(self, stdin: bytes, *, seconds: float) -> Finished:
+    async def hold(self, stdin: bytes, *, seconds: float) -> ProcessOutput:
         """Gives the input and waits for the answer. Whoever gives up waiting ends the program and calls `leave`.
 
         Raises: TimeoutError.
@@ -161,7 +161,7 @@ class Conversation:
             self._limit.cancel()
         out, err = self._out, self._err
         self._answer.set_result(
-            Finished(
+            ProcessOutput(
                 exit_code=exit_code, stdout=out.content, stderr=err.content, truncated=out.overflowed or err.overflowed
             )
         )

@@ -20,29 +20,29 @@ def adopt_orphans() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessMark:
+class ProcessIdentity:
     """A process that cannot be mistaken for a later one with the same number."""
 
     pid: int
     start_ticks: int
 
 
-def mark_of(pid: int) -> ProcessMark | None:
+def mark_of(pid: int) -> ProcessIdentity | None:
     """The mark of a live process; None when there is none, or only its zombie."""
     fields = _stat_fields(pid)
     if not fields or fields[0] == b"Z":
         return None
-    return ProcessMark(pid=pid, start_ticks=int(fields[19]))
+    return ProcessIdentity(pid=pid, start_ticks=int(fields[19]))
 
 
-def is_alive(mark: ProcessMark) -> bool:
+def is_alive(mark: ProcessIdentity) -> bool:
     return mark_of(mark.pid) == mark
 
 
-class Witness:
+class LivenessProbe:
     """Tells whether one certain process still lives, by one quick question. To be closed."""
 
-    def __init__(self, mark: ProcessMark) -> None:
+    def __init__(self, mark: ProcessIdentity) -> None:
         """Raises: ProcessLookupError when it has ended; OSError when no file is left."""
         self.mark = mark
         self._handle = os.pidfd_open(mark.pid)
@@ -70,7 +70,7 @@ def runs_program(pid: int, program: Path) -> bool:
     return (running.st_dev, running.st_ino) == (wanted.st_dev, wanted.st_ino)
 
 
-def kill_now(mark: ProcessMark) -> None:
+def kill_now(mark: ProcessIdentity) -> None:
     """SIGKILL to exactly the marked process, not to whoever has its number now."""
     try:
         handle = os.pidfd_open(mark.pid)
@@ -85,7 +85,7 @@ def kill_now(mark: ProcessMark) -> None:
         os.close(handle)
 
 
-def bound_memory(mark: ProcessMark, most_bytes: int) -> bool:
+def bound_memory(mark: ProcessIdentity, most_bytes: int) -> bool:
     """Gives a process an end to its memory. False when it has ended, or is not ours to bound."""
     if not is_alive(mark):
         return False
@@ -118,7 +118,7 @@ def end_marked(path: Path) -> bool:
     """Ends the process noted in `path`, with its group, and forgets the note. True when something was ended."""
     try:
         pid, ticks = path.read_text(encoding="utf-8").split()
-        mark = ProcessMark(pid=int(pid), start_ticks=int(ticks))
+        mark = ProcessIdentity(pid=int(pid), start_ticks=int(ticks))
     except (OSError, ValueError):
         path.unlink(missing_ok=True)
         return False

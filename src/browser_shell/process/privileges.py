@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.process.account import Account
+from browser_shell.process.accounts import Account
 
 _PR_SET_DUMPABLE = 4
 _PR_SET_KEEPCAPS = 8

@@ -17,7 +17,7 @@ IDLE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    begun: spawn.Begun
+    begun: spawn.StartedProcess
     since: float
 
 
@@ -40,7 +40,7 @@ class SpareCommands:
         self._kept = False
         """Whether somebody sees to it that nothing is left behind."""
 
-    async def take(self, name: str) -> spawn.Begun | None:
+    async def take(self, name: str) -> spawn.StartedProcess | None:
         """The waiting program of this name, if there is one and it still waits."""
         waiting = self._waiting.pop(name, None)
         if waiting is None:

@@ -13,8 +13,8 @@ import anyio
 from anyio.abc import Process
 
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
-from browser_shell.process.account import Account
-from browser_shell.process.conversation import Bounds, Conversation, Finished, close_pipes, signal_group
+from browser_shell.process.accounts import Account
+from browser_shell.process.conversation import Bounds, Conversation, ProcessOutput, close_pipes, signal_group
 
 _REAP_SECONDS = 3.0
 _REAP_POLL_SECONDS = 0.005
@@ -33,7 +33,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class StartedProcess:
     """A program that was started and waits for its input."""
 
     process: subprocess.Popen[bytes]
@@ -45,7 +45,7 @@ class Begun:
         return self.process.poll() is None
 
 
-def begin(command: Command) -> Begun:
+def begin(command: Command) -> StartedProcess:
     """Starts a command without giving it its input. Whoever begins it calls `finish` or `discard`.
 
     It is back as soon as the child has become the program.
@@ -68,10 +68,10 @@ def begin(command: Command) -> Begun:
         )
     except OSError as cause:
         raise SandboxUnavailable(f"cannot start {Path(command.argv[0]).name}: {cause.strerror}") from cause
-    return Begun(process=process, command=command)
+    return StartedProcess(process=process, command=command)
 
 
-async def finish(begun: Begun, stdin: bytes, *, seconds: float) -> Finished:
+async def finish(begun: StartedProcess, stdin: bytes, *, seconds: float) -> ProcessOutput:
     """Gives a begun command its input and waits for its end, or for its line where one line is its answer.
 
     Raises: ExecutionTimedOut. Then, and when cancelled, nothing of the command is left.
@@ -89,7 +89,7 @@ async def finish(begun: Begun, stdin: bytes, *, seconds: float) -> Finished:
         raise
 
 
-async def discard(begun: Begun) -> None:
+async def discard(begun: StartedProcess) -> None:
     """Ends a begun command that was never given its input."""
     await _end_group(begun.process)
     close_pipes(begun.process)

@@ -8,7 +8,7 @@ from typing import Generic
 
 from browser_shell.core.errors import PolicyBlocked, UnknownTool
 from browser_shell.core.ports import PlanT_co, Tool
-from browser_shell.policy.wording import listed, shown
+from browser_shell.policy.messages import listed, shown
 
 RESERVED = frozenset({"run_shell"})
 """Names that can never be a tool here, so that nobody takes one for granted."""

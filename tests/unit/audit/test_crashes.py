@@ -15,8 +15,8 @@ import pytest
 
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.records import RecordKind
-from browser_shell.testing.fakes import FakeClock
 from support.audit_logs import a_record, call_ids, checked, raw_lines
+from support.fakes import FakeClock
 
 KILLS = 30
 WRITER = """
@@ -24,7 +24,7 @@ import sys, anyio
 from pathlib import Path
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.testing.fakes import FakeClock
+from support.fakes import FakeClock
 
 async def write(audit, name, number):
     kind = RecordKind.SANDBOX_EXEC if number % 2 else RecordKind.TOOL_FINISHED
@@ -46,7 +46,10 @@ anyio.run(main, sys.argv[1], sys.argv[2])
 
 def acknowledged_before_kill(path: Path, name: str, moments: random.Random) -> list[str]:
     with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path), name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", WRITER, str(path), name],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     ) as writer:
         assert writer.stdout is not None
         told = [writer.stdout.readline() for _ in range(moments.randrange(60))]
@@ -141,7 +144,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.errors import AuditUnavailable
-from browser_shell.testing.fakes import FakeClock
+from support.fakes import FakeClock
 from browser_shell.core.records import RecordKind
 from support.audit_logs import a_record, call_ids, checked
 

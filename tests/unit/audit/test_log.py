@@ -18,8 +18,8 @@ import pytest
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
 from browser_shell.core.records import AuditRecord, RecordKind, SecretText
-from browser_shell.testing.fakes import FakeClock
 from support.audit_logs import a_log, a_record, call_ids, checked, entries, raw_lines
+from support.fakes import FakeClock
 
 
 def a_writer(path: Path, **options: float) -> JsonLinesAudit:

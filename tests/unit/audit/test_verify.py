@@ -16,8 +16,8 @@ from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.audit.verify import verify_log
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.records import RecordKind
-from browser_shell.testing.fakes import FakeClock
 from support.audit_logs import a_log, a_record, checked, raw_lines
+from support.fakes import FakeClock
 
 Lines = list[bytes]
 TARGET = 7

@@ -3,9 +3,9 @@ from __future__ import annotations
 import re
 
 from browser_shell.browser.proxy_addresses import ProxyAddresses
-from browser_shell.browser_parts import shown_denial
 from browser_shell.core.access import Activity
 from browser_shell.core.egress import Denial, Requester
+from browser_shell.server.browser_parts import shown_denial
 
 ALICE, BOB = Requester(subject="alice", session_id="s1"), Requester(subject="bob", session_id="s1")
 

@@ -14,7 +14,7 @@ from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.ports import AuditLog
 from browser_shell.core.records import RecordKind
-from browser_shell.testing.fakes import FakeClock, FakePerson, FullDiskAudit, RecordingAudit
+from support.fakes import FakeClock, FakePerson, FullDiskAudit, RecordingAudit
 
 
 class NoBrowser:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from browser_shell.browser.devtools import DevTools, DevToolsEvent
+from browser_shell.browser.devtools.client import DevTools, DevToolsEvent
 from browser_shell.browser.session import Session, SessionKey
 from browser_shell.browser.tabs import TabTracker
 

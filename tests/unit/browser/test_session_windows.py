@@ -13,7 +13,7 @@ from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import SessionLimits, Sessions
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.testing.fakes import FakeClock, FakePerson, RecordingAudit
+from support.fakes import FakeClock, FakePerson, RecordingAudit
 
 
 @dataclass

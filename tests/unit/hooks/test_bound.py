@@ -11,7 +11,7 @@ from browser_shell.core.results import CommandResult
 from browser_shell.hooks.bound import MAX_LEVELS, BoundOutput, bound
 from browser_shell.hooks.json_sizes import nests_within
 from browser_shell.hooks.text_cuts import SHORTEST_CUT, cut, cut_longest_strings
-from browser_shell.testing.fakes import RecordingSandbox, a_call, a_pipeline, a_plan
+from support.fakes import RecordingSandbox, a_call, a_pipeline, a_plan
 
 DEFAULT = 30_000
 

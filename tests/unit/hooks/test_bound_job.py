@@ -12,8 +12,8 @@ from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.bound_job import BoundJobAnswer
 from browser_shell.hooks.standard import job_chain
-from browser_shell.testing.fakes import a_call
 from browser_shell.tools.job_schema import output_schema
+from support.fakes import a_call
 
 PLAN = ContainerJob(name="run_pytest", runner=JobRunner.PYTEST, timeout_seconds=60)
 

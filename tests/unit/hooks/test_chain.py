@@ -9,8 +9,8 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.standard import job_chain, standard_chain
-from browser_shell.testing.fake_hooks import CrashingAfterHook, NamingHook
-from browser_shell.testing.fakes import a_call, a_plan
+from support.fake_hooks import CrashingAfterHook, NamingHook
+from support.fakes import a_call, a_plan
 
 
 async def test_before_runs_in_the_order_given() -> None:

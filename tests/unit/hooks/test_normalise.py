@@ -5,7 +5,7 @@ import pytest
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.normalise import NormaliseData, normalise
-from browser_shell.testing.fakes import a_call, a_plan
+from support.fakes import a_call, a_plan
 
 SNAPSHOT: JsonValue = {
     "snapshot": "- button [ref=e1]",

@@ -11,7 +11,7 @@ import pytest
 from browser_shell.core.errors import ConfigurationInvalid, ErrorCode
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.plugins import GROUP, installed_hooks, load_hooks
-from browser_shell.testing.fakes import RecordingSandbox, a_call, a_pipeline
+from support.fakes import RecordingSandbox, a_call, a_pipeline
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "hooks.md"
 
@@ -60,8 +60,8 @@ def test_without_plugins_there_are_no_hooks() -> None:
 
 def test_hooks_are_ordered_by_name() -> None:
     found = [
-        EntryPoint("b", "browser_shell.testing.fake_hooks:RefusingHook", GROUP),
-        EntryPoint("a", "browser_shell.testing.fake_hooks:CrashingAfterHook", GROUP),
+        EntryPoint("b", "support.fake_hooks:RefusingHook", GROUP),
+        EntryPoint("a", "support.fake_hooks:CrashingAfterHook", GROUP),
     ]
     assert [type(hook).__name__ for hook in load_hooks(found)] == ["CrashingAfterHook", "RefusingHook"]
 
@@ -71,9 +71,9 @@ def test_hooks_are_ordered_by_name() -> None:
     "value",
     [
         "no_such_module_at_all:Hook",
-        "browser_shell.testing.fakes:NoSuchHook",
-        "browser_shell.testing.fake_hooks:NamingHook",  # its constructor wants a name
-        "browser_shell.testing.fakes:FakeClock",  # no hook at all
+        "support.fakes:NoSuchHook",
+        "support.fake_hooks:NamingHook",  # its constructor wants a name
+        "support.fakes:FakeClock",  # no hook at all
     ],
 )
 def test_a_hook_that_cannot_be_used_stops_the_start_and_is_named(value: str) -> None:

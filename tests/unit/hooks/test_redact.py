@@ -6,7 +6,7 @@ import pytest
 
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.redact import REDACTED, RedactSecrets, redact, redact_text
-from browser_shell.testing.fakes import a_call, a_plan
+from support.fakes import a_call, a_plan
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
 

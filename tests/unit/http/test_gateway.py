@@ -14,18 +14,18 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
+from browser_shell.asgi.request_limits import MAX_SOCKETS_OF_ONE
+from browser_shell.asgi.responses import SECURITY_HEADERS
 from browser_shell.core.calls import Principal
 from browser_shell.core.records import RecordKind
-from browser_shell.http.answers import SECURITY_HEADERS
-from browser_shell.http.auth import Anyone, TokenHolders, make_token
 from browser_shell.http.front import FrontSettings
 from browser_shell.http.keys import make_private_key, verify_key
-from browser_shell.http.listener import MAX_SOCKET_MESSAGE_BYTES
-from browser_shell.http.surface import neighbours
-from browser_shell.http.traffic import MAX_SOCKETS_OF_ONE
+from browser_shell.http.routes import neighbours
+from browser_shell.http.server import MAX_SOCKET_MESSAGE_BYTES
+from browser_shell.http.tokens import NoAuth, TokenHolders, make_token
 from browser_shell.policy.document import ViewingSection
-from browser_shell.testing.fakes import FakeClock, FullDiskAudit, RecordingAudit, RecordingSandbox, a_pipeline
-from browser_shell.testing.live import UNHURRIED, serving
+from support.fakes import FakeClock, FullDiskAudit, RecordingAudit, RecordingSandbox, a_pipeline
+from support.loopback_server import UNHURRIED, serving
 from support.viewer import stub_viewer
 from support.wire import BOTH, INITIALIZE, body, call_params
 
@@ -77,7 +77,7 @@ async def a_box(
     open_to_all: bool = False,
 ) -> AsyncIterator[Box]:
     clock, audit, sandbox = clock or FakeClock(), audit or RecordingAudit(), RecordingSandbox()
-    callers = Anyone() if open_to_all else TokenHolders(key=verify_key(KEY.public_key()), clock=clock)
+    callers = NoAuth() if open_to_all else TokenHolders(key=verify_key(KEY.public_key()), clock=clock)
     async with (
         serving(
             a_pipeline(sandbox=sandbox),

@@ -28,8 +28,8 @@ from browser_shell.core.json_values import JsonValue
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.gate import GateLease, LimitsGate
 from browser_shell.limits.opening import opened_gate
-from browser_shell.limits.places import LocalPlaces
-from browser_shell.testing.fakes import FakeClock, a_call
+from browser_shell.limits.places import LocalSlots
+from support.fakes import FakeClock, a_call
 from support.gates import a_local_gate, ids, rules
 
 OK = CommandResult(exit_code=0)
@@ -385,7 +385,7 @@ async def test_without_a_redis_the_server_counts_for_itself() -> None:
 
 
 async def test_a_place_that_nobody_took_can_be_given_back() -> None:
-    places = LocalPlaces()
+    places = LocalSlots()
     await places.give_back("k", "never taken")
     assert await places.take("k", "a", limit=1) == 0
     await places.give_back("k", "b")

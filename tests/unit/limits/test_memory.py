@@ -6,7 +6,7 @@ import pytest
 
 from browser_shell.core.errors import RateLimited
 from browser_shell.limits.memory import MonotonicCounters
-from browser_shell.testing.fakes import FakeClock, a_call
+from support.fakes import FakeClock, a_call
 from support.gates import a_local_gate
 
 

@@ -19,8 +19,8 @@ from browser_shell.core.results import CommandResult
 from browser_shell.limits import shared_places
 from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.opening import opened_gate
-from browser_shell.limits.shared_places import SharedPlaces
-from browser_shell.testing.fakes import FakeClock, a_call
+from browser_shell.limits.shared_places import SharedSlots
+from support.fakes import FakeClock, a_call
 from support.gates import ids, rules
 from support.redis_server import PASSWORD, RedisServer
 
@@ -116,7 +116,7 @@ async def test_a_server_whose_clock_jumps_neither_opens_nor_jams_the_gate(
 async def test_a_place_whose_holder_was_killed_falls_free(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client:
-        dead, alive = (SharedPlaces(client, prefix="p", place_seconds=1) for _ in range(2))
+        dead, alive = (SharedSlots(client, prefix="p", place_seconds=1) for _ in range(2))
         assert await dead.take("k", "dead", limit=2) == 0
         assert await alive.take("k", "first", limit=2) == 0
         assert await alive.take("k", "second", limit=2) > 0
@@ -133,7 +133,7 @@ async def test_a_place_that_is_in_use_is_kept_for_as_long_as_it_takes(
     monkeypatch.setattr(shared_places, "RENEW_SECONDS", 0.2)
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
-        holder, other = (SharedPlaces(client, prefix="p", place_seconds=1) for _ in range(2))
+        holder, other = (SharedSlots(client, prefix="p", place_seconds=1) for _ in range(2))
         tasks.start_soon(holder.keep)
         assert await holder.take("k", "held", limit=1) == 0
         began = time.monotonic()
@@ -237,7 +237,7 @@ async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: R
 async def test_a_place_given_back_while_it_is_renewed_stays_free(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with far_away(redis) as distance, Redis.from_url(distance.url) as client:
-        places = SharedPlaces(client, prefix="p")
+        places = SharedSlots(client, prefix="p")
         await places.take("k", "first", limit=2)
         await places.take("k", "second", limit=2)
         distance.seconds = 0.2
@@ -252,7 +252,7 @@ async def test_a_place_given_back_while_it_is_renewed_stays_free(redis: RedisSer
 async def test_places_are_renewed_again_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_places, "RENEW_SECONDS", 0.1)
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
-        places = SharedPlaces(client, prefix="p")
+        places = SharedSlots(client, prefix="p")
         await places.take("k", "held", limit=1)
         tasks.start_soon(places.keep)
         redis.stop()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from browser_shell.process.orphans import ProcessMark, bound_memory, mark_of
+from browser_shell.process.orphans import ProcessIdentity, bound_memory, mark_of
 
 MEBIBYTE = 1024 * 1024
 
@@ -21,7 +21,7 @@ def program() -> Iterator[int]:
     started.wait()
 
 
-def marked(pid: int) -> ProcessMark:
+def marked(pid: int) -> ProcessIdentity:
     mark = mark_of(pid)
     assert mark is not None
     return mark
@@ -39,5 +39,5 @@ def test_an_end_that_is_nearer_already_stays(program: int) -> None:
 
 
 def test_what_has_ended_cannot_be_bound(program: int) -> None:
-    gone = ProcessMark(pid=program, start_ticks=marked(program).start_ticks + 1)
+    gone = ProcessIdentity(pid=program, start_ticks=marked(program).start_ticks + 1)
     assert not bound_memory(gone, 1000 * MEBIBYTE)

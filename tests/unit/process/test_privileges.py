@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.process.account import Account
+from browser_shell.process.accounts import Account
 from browser_shell.process.privileges import claim_directory, group_for_socket, hand_over
 from support.live_folders import make_endless_folder
 

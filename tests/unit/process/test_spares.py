@@ -45,7 +45,7 @@ async def running(spares: SpareCommands) -> AsyncIterator[None]:
         tasks.cancel_scope.cancel()
 
 
-async def taken(spares: SpareCommands, name: str) -> spawn.Begun:
+async def taken(spares: SpareCommands, name: str) -> spawn.StartedProcess:
     begun = await spares.take(name)
     assert begun is not None
     return begun

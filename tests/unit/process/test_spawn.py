@@ -13,7 +13,7 @@ import pytest
 
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import spawn
-from browser_shell.process.conversation import Bounds, Finished
+from browser_shell.process.conversation import Bounds, ProcessOutput
 from support.processes import alive, open_files
 
 LIMIT = 300_000
@@ -29,7 +29,7 @@ def python(text: str, *, one_line: bool = False) -> spawn.Command:
     )
 
 
-async def run(text: str, stdin: bytes = b"", *, seconds: float = 20) -> Finished:
+async def run(text: str, stdin: bytes = b"", *, seconds: float = 20) -> ProcessOutput:
     return await spawn.finish(spawn.begin(python(text)), stdin, seconds=seconds)
 
 
@@ -43,7 +43,7 @@ async def is_gone(pid: int) -> bool:
 
 async def test_both_streams_and_the_exit_code_arrive() -> None:
     finished = await run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)")
-    assert finished == Finished(exit_code=7, stdout=b"out\n", stderr=b"err\n", truncated=False)
+    assert finished == ProcessOutput(exit_code=7, stdout=b"out\n", stderr=b"err\n", truncated=False)
 
 
 @pytest.mark.parametrize("size", [0, 1, 4096, 4097, 65_536, LIMIT])
@@ -101,12 +101,12 @@ async def test_one_that_nobody_waits_for_is_ended_with_its_children() -> None:
 LINE = "import sys, time; sys.stdout.write(%s); sys.stdout.flush(); "
 
 
-async def answer(text: str, *, seconds: float = 20) -> tuple[spawn.Begun, Finished]:
+async def answer(text: str, *, seconds: float = 20) -> tuple[spawn.StartedProcess, ProcessOutput]:
     begun = spawn.begin(python(text, one_line=True))
     return begun, await spawn.finish(begun, b"", seconds=seconds)
 
 
-async def seen_out(begun: spawn.Begun) -> None:
+async def seen_out(begun: spawn.StartedProcess) -> None:
     assert begun.process.stdout is not None
     with anyio.fail_after(5):
         while not begun.process.stdout.closed:  # noqa: ASYNC110  nobody tells

@@ -10,9 +10,9 @@ import pytest
 from browser_shell.core.errors import ArgumentsInvalid
 from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.ports import Tool
-from browser_shell.job_app import job_tools
 from browser_shell.policy.document import policy_from
 from browser_shell.policy.job_sections import PlaywrightSection
+from browser_shell.server.job_server import job_tools
 from browser_shell.tools.run_playwright import RunPlaywrightTool
 from browser_shell.tools.run_pytest import RunPytestTool
 

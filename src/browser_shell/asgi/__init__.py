@@ -1,0 +1,1 @@
+"""Small ASGI parts shared by every endpoint."""

@@ -1,0 +1,1 @@
+"""Chromium's processes, its jail and its display."""

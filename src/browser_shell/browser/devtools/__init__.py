@@ -1,0 +1,1 @@
+"""The DevTools protocol: our own connection and the driver's relay."""

@@ -1,0 +1,1 @@
+"""agent-browser: its daemon, its protocol and its replies."""

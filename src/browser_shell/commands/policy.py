@@ -1,0 +1,274 @@
+"""`browser-shell policy check`: judge URLs and calls offline, one JSON line in, one out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+import anyio
+
+from browser_shell.core.decisions import Decision
+from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
+from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.ports import IpAddress, Resolver
+from browser_shell.egress.resolver import SystemResolver
+from browser_shell.policy.document import PolicyDocument, load_policy, policy_from
+from browser_shell.policy.messages import printable
+from browser_shell.policy.rules import UrlPolicy
+from browser_shell.policy.strict_json import parse_json
+from browser_shell.policy.urls import parse_target
+from browser_shell.tools.browser_shell import NAME, BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?[0-9]{1,18}(?![0-9.eE]))')
+_ID_WITHIN = 4096
+_EXIT_NOT_WRITTEN = 1
+
+
+def add_policy_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    policy = commands.add_parser("policy", help="work with policy files").add_subparsers(
+        required=True, metavar="action"
+    )
+    check = policy.add_parser("check", help="judge URLs and calls offline: JSON lines in, JSON lines out")
+    check.add_argument("--policy", type=Path, metavar="FILE", help="policy file (JSON or YAML; default: safe defaults)")
+    check.add_argument("--explain", action="store_true", help="write for people instead of programs")
+    check.set_defaults(command=_run_on_standard_streams)
+
+
+def _run_on_standard_streams(arguments: argparse.Namespace) -> int:
+    # A program whose stream was closed before its start has None in its place.
+    stdin, stdout = sys.stdin, sys.stdout
+    if stdin is None or stdout is None:
+        raise ConfigurationInvalid(
+            "policy check reads lines from its standard input and answers on its standard output"
+        )
+    try:
+        return run_check(stdin.buffer, stdout, policy_path=arguments.policy, explain=arguments.explain)
+    except OSError as fault:
+        # What is left must not be written, and fail, once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+        if not isinstance(fault, BrokenPipeError):  # Else whoever reads the answers has enough of them.
+            sys.stderr.write(f"browser-shell: the answers cannot be written: {fault.strerror}\n")
+        return _EXIT_NOT_WRITTEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer to one case."""
+
+    case_id: JsonValue
+    decision: Decision
+    href: str = ""
+    lookups: Mapping[str, Sequence[IpAddress]] = field(default_factory=dict)
+
+
+class CaseInvalid(ValueError):
+    """The line is no case, so its verdict is deny."""
+
+    def __init__(self, rule_id: str, reason: str) -> None:
+        super().__init__(reason)
+        self.rule_id = rule_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenAnswers:
+    """A resolver that knows only what the case says."""
+
+    answers: Mapping[str, Sequence[IpAddress]]
+
+    async def resolve(self, host: str) -> Sequence[IpAddress]:
+        return self.answers.get(host, ())
+
+
+async def check_lines(
+    lines: Iterable[bytes], *, policy: PolicyDocument, resolver: Resolver, explain: bool = False
+) -> AsyncIterator[str]:
+    """One answer for each line that is not blank. Never raises for what a line holds."""
+    write = as_block if explain else as_json
+    for line in lines:
+        if line.strip():
+            yield write(await check_line(line, policy=policy, resolver=resolver))
+
+
+async def check_line(line: bytes, *, policy: PolicyDocument, resolver: Resolver) -> Verdict:
+    """Judge one case; whatever cannot be judged is denied."""
+    try:
+        case = _read_case(line)
+    except CaseInvalid as wrong:
+        return Verdict(case_id=_guess_id(line), decision=_denied(wrong.rule_id, str(wrong)))
+    case_id = case.get("id")
+    case_id = None if isinstance(case_id, dict | list) else case_id
+    try:
+        return await _judge(case, case_id, policy, resolver)
+    except CaseInvalid as wrong:
+        return Verdict(case_id=case_id, decision=_denied(wrong.rule_id, str(wrong)))
+    except BrowserShellError as refused:
+        return Verdict(case_id=case_id, decision=_denied(refused.rule_id, refused.public_message))
+
+
+def run_check(
+    stdin: BinaryIO | TextIO,
+    stdout: TextIO,
+    *,
+    policy_path: Path | None,
+    explain: bool,
+    stderr: TextIO | None = None,
+) -> int:
+    """Judge every line of stdin. Exit code 0 when all were judged, 2 when the policy cannot be read."""
+    try:
+        policy = PolicyDocument() if policy_path is None else _read_policy(policy_path)
+    except ConfigurationInvalid as wrong:
+        (stderr or sys.stderr).write(f"{printable(wrong.public_message)}\n")
+        return 2
+    anyio.run(_print_all, stdin, stdout, policy, explain)
+    return 0
+
+
+def as_json(verdict: Verdict) -> str:
+    """The machine's form, pure ASCII so that any terminal or pipe takes it."""
+    decision = verdict.decision
+    answer: JsonObject = {
+        "id": verdict.case_id,
+        "verdict": "allow" if decision.allowed else "deny",
+        "rule": decision.rule_id,
+        "reason": decision.reason,
+    }
+    if decision.allowed and verdict.href:
+        answer["href"] = verdict.href
+    return json.dumps(answer)
+
+
+def as_block(verdict: Verdict) -> str:
+    """The form for people."""
+    word = "allow" if verdict.decision.allowed else "deny"
+    rows = [f"{word.upper():6} {json.dumps(verdict.case_id)}"]
+    rows += [f"  rule    {verdict.decision.rule_id}", f"  reason  {verdict.decision.reason}"]
+    rows += [f"  url     {verdict.href}"] if verdict.href else []
+    for host, addresses in verdict.lookups.items():
+        rows.append(f"  lookup  {host} -> {', '.join(map(str, addresses)) or 'no answer'}")
+    return "\n".join(printable(row) for row in rows) + "\n"
+
+
+async def _print_all(stdin: BinaryIO | TextIO, stdout: TextIO, policy: PolicyDocument, explain: bool) -> None:
+    encoding = stdout.encoding or "utf-8"
+    async for answer in check_lines(_byte_lines(stdin), policy=policy, resolver=SystemResolver(), explain=explain):
+        stdout.write(f"{answer}\n".encode(encoding, "backslashreplace").decode(encoding))
+        stdout.flush()
+
+
+def _byte_lines(stream: BinaryIO | TextIO) -> Iterator[bytes]:
+    # Below the text layer, so that a line that is no UTF-8 is one denied line and not a crash.
+    for line in getattr(stream, "buffer", stream):
+        yield line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
+
+
+async def _judge(case: JsonObject, case_id: JsonValue, policy: PolicyDocument, resolver: Resolver) -> Verdict:
+    rules = UrlPolicy(policy_from(case["policy"], source="policy of the case") if "policy" in case else policy)
+    asked = GivenAnswers(answers=_given_answers(case["dns"])) if "dns" in case else resolver
+    command = _plan(case, rules)
+    lookups = {host: await asked.resolve(host) for host in rules.needs_lookup(command)}
+    href = command.targets[0].href if command.targets else ""
+    return Verdict(case_id=case_id, decision=rules.decide(command, lookups), href=href, lookups=lookups)
+
+
+def _plan(case: JsonObject, rules: UrlPolicy) -> BrowserCommand:
+    if sum(key in case for key in ("url", "arguments", "raw_arguments")) != 1:
+        raise CaseInvalid("input.shape", "a case has exactly one of url, arguments, raw_arguments")
+    if "url" in case:
+        return _open_command(case["url"])
+    registry = ToolRegistry([BrowserShellTool(allowed=rules.commands)])
+    return registry.get(_tool_name(case)).plan(_arguments(case))
+
+
+def _open_command(url: JsonValue) -> BrowserCommand:
+    if not isinstance(url, str):
+        raise CaseInvalid("input.shape", "url must be a string")
+    target = parse_target(url)
+    return BrowserCommand(
+        session_id="check", name="open", operands=(target.href,), timeout_seconds=1, targets=(target,)
+    )
+
+
+def _tool_name(case: JsonObject) -> str:
+    name = case.get("tool", NAME)
+    if not isinstance(name, str):
+        raise CaseInvalid("tool.unknown", "the name of a tool must be a string")
+    return name
+
+
+def _arguments(case: JsonObject) -> JsonValue:
+    if "arguments" in case:
+        return case["arguments"]
+    text = case["raw_arguments"]
+    if not isinstance(text, str):
+        raise CaseInvalid("input.shape", "raw_arguments must be JSON text")
+    return _strict(text)
+
+
+def _read_case(line: bytes) -> JsonObject:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise CaseInvalid("input.json", "the line is not UTF-8") from wrong
+    case = _strict(text)
+    if not isinstance(case, dict):
+        raise CaseInvalid("input.json", "the line is not a JSON object")
+    return case
+
+
+def _strict(text: str) -> JsonValue:
+    try:
+        return parse_json(text)
+    except ValueError as wrong:
+        raise CaseInvalid("input.json", f"not strict JSON: {wrong}") from wrong
+
+
+def _given_answers(dns: JsonValue) -> dict[str, Sequence[IpAddress]]:
+    if not isinstance(dns, dict):
+        raise CaseInvalid("input.shape", "dns must map host names to lists of addresses")
+    return {host.lower().removesuffix("."): _addresses(answers) for host, answers in dns.items()}
+
+
+def _addresses(answers: JsonValue) -> Sequence[IpAddress]:
+    if isinstance(answers, dict):
+        return ()
+    if not isinstance(answers, list):
+        raise CaseInvalid("input.shape", "dns must map host names to lists of addresses")
+    try:
+        return tuple(ip_address(str(answer)) for answer in answers)
+    except ValueError as wrong:
+        raise CaseInvalid("dns.bad_answer", "an answer in dns is not an IP address") from wrong
+
+
+def _read_policy(path: Path) -> PolicyDocument:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise ConfigurationInvalid(f"{path}: cannot be read: {wrong}", rule_id="policy.invalid") from wrong
+    return load_policy(text, source=str(path))
+
+
+def _guess_id(line: bytes) -> JsonValue:
+    found = _ID.search(line[:_ID_WITHIN].decode("utf-8", "replace"))
+    if found is None:
+        return None
+    try:
+        return parse_json(found[1])
+    except ValueError:
+        return None
+
+
+def _denied(rule_id: str, reason: str) -> Decision:
+    return Decision(allowed=False, rule_id=rule_id, reason=reason)

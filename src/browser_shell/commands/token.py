@@ -1,0 +1,86 @@
+"""`browser-shell token`: keys and tokens for people."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.http.keys import ALGORITHMS, make_private_key, private_pem, public_pem, read_private_key
+from browser_shell.http.tokens import LONGEST_LIFETIME_SECONDS, make_token
+from browser_shell.settings import read_key_file
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_LIFETIME = re.compile(r"([1-9][0-9]{0,8})([smhd])")
+_SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def add_token_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    token = commands.add_parser("token", help="make keys and tokens").add_subparsers(required=True, metavar="action")
+
+    keygen = token.add_parser("keygen", help="make a key pair and print the value of JWT_PUBLIC_KEY")
+    keygen.add_argument("--algorithm", choices=ALGORITHMS, default=ALGORITHMS[0])
+    keygen.add_argument("--out", type=Path, required=True, metavar="DIR", help="where private.pem and public.pem go")
+    keygen.set_defaults(command=_keygen)
+
+    make = token.add_parser("make", help="print a token")
+    make.add_argument("--key", type=Path, required=True, metavar="FILE", help="private.pem")
+    make.add_argument("--subject", required=True, help="who the token is for; sessions and records belong to a subject")
+    make.add_argument("--ttl", default="1h", metavar="TIME", help="such as 30m, 12h, 7d (default: 1h)")
+    make.add_argument("--audience")
+    make.add_argument("--issuer")
+    make.set_defaults(command=_make)
+
+
+def _keygen(arguments: argparse.Namespace) -> int:
+    key = make_private_key(arguments.algorithm)
+    directory: Path = arguments.out
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write_new(directory / "private.pem", private_pem(key), 0o600)
+        _write_new(directory / "public.pem", public_pem(key), 0o644)
+    except OSError as cause:
+        raise ConfigurationInvalid(f"--out {directory}: {cause.strerror}; nothing is overwritten") from cause
+    print(f"JWT_PUBLIC_KEY={base64.b64encode(public_pem(key)).decode()}")
+    if arguments.algorithm != ALGORITHMS[0]:
+        print(f"JWT_ALGORITHM={arguments.algorithm}")
+    print(f"Keep {directory / 'private.pem'} away from the server: it only needs the line above.", file=sys.stderr)
+    return 0
+
+
+def _make(arguments: argparse.Namespace) -> int:
+    key = read_private_key(read_key_file(arguments.key))
+    try:
+        token = make_token(
+            key,
+            subject=arguments.subject,
+            seconds=_seconds(arguments.ttl),
+            now=time.time(),
+            audience=arguments.audience,
+            issuer=arguments.issuer,
+        )
+    except ValueError as wrong:
+        raise ConfigurationInvalid(f"token make: {wrong}") from wrong
+    print(token)
+    return 0
+
+
+def _seconds(text: str) -> int:
+    found = _LIFETIME.fullmatch(text)
+    seconds = int(found[1]) * _SECONDS_IN[found[2]] if found else 0
+    if not 0 < seconds <= LONGEST_LIFETIME_SECONDS:
+        raise ConfigurationInvalid(f"--ttl: {text[:40]!r} is not a time such as 30m, 12h or 7d, at most a year")
+    return seconds
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
+        file.write(content)

@@ -1,0 +1,1 @@
+"""Strict HTTP/1.1 parsing without I/O."""

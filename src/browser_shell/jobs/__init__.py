@@ -1,0 +1,1 @@
+"""Test jobs: disposable containers, their output and their evidence."""

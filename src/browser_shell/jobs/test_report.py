@@ -1,0 +1,219 @@
+"""Reads the report that a job wrote about itself: hostile bytes at first, and then still only its word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from xml.parsers import expat
+
+import structlog
+
+from browser_shell.core.jobs import FailedTest, JobReport
+from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.jobs.job_text import plain_text
+from browser_shell.process.plain_files import read_plain_file
+
+MAX_REPORT_BYTES = 2 * 1024 * 1024
+MAX_PARTS = 200_000
+"""Marks that begin or part values or elements, counted before a parser makes an object of each."""
+MAX_TESTS = 100_000
+MAX_FAILURES = 50
+MAX_NAME_CHARACTERS = 300
+MAX_MESSAGE_CHARACTERS = 2_000
+MAX_DEPTH = 40
+
+log = structlog.get_logger()
+
+
+def read_report(output: Path, name: str) -> JobReport | None:
+    """The report that a job left under `output`; None when there is none that can be read. Never raises.
+
+    Whatever a parser trips over was written by the job, and must not cost the run its evidence.
+    """
+    try:
+        content = read_plain_file(output / name, max_bytes=MAX_REPORT_BYTES)
+        return READERS[PurePosixPath(name).suffix](content) if content is not None else None
+    except Exception:
+        log.warning("report_not_read", exc_info=True)
+        return None
+
+
+def read_junit(content: bytes) -> JobReport | None:
+    """pytest's XML; None for anything that is not plainly that. There are no entities and no document types."""
+    if _has_too_many(b"<", content):
+        return None
+    reader = _JunitReader()
+    parser = expat.ParserCreate()  # expat itself opens nothing; what could make it expand anything is refused below
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.EntityDeclHandler = _refuse
+    parser.StartElementHandler = reader.begin
+    parser.EndElementHandler = reader.end
+    parser.CharacterDataHandler = reader.text
+    try:
+        parser.Parse(content, True)
+        return reader.report() if reader.is_junit else None
+    except (expat.ExpatError, ValueError, LookupError):
+        # LookupError: it names an encoding that Python does not have, or has for something else.
+        return None
+
+
+def read_playwright(content: bytes) -> JobReport | None:
+    """Playwright's JSON; None for anything that is not plainly that."""
+    if _has_too_many(b"{[,", content):
+        return None
+    try:
+        report = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    suites = report.get("suites") if isinstance(report, dict) else None
+    if not isinstance(suites, list):
+        return None
+    tally = _Tally()
+    try:
+        for title, test in _tests_in(suites):
+            _count_playwright(tally, title, test)
+        for error in _objects(report.get("errors")):
+            tally.fail("errors", "(outside a test)", _plain(error.get("message")))
+    except ValueError:
+        return None
+    return tally.report()
+
+
+class _Tally:
+    """Counts, with room for so many failures."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(("passed", "failed", "errors", "skipped", "timed_out", "flaky"), 0)
+        self._failures: list[FailedTest] = []
+        self._left_out = 0
+        self._seen = 0
+
+    def count(self, outcome: str) -> None:
+        """Raises: ValueError when there are more tests than anybody could mean."""
+        self._seen += 1
+        if self._seen > MAX_TESTS:
+            raise ValueError("too many tests")
+        self._counts[outcome] += 1
+
+    def fail(self, outcome: str, test: str, message: str) -> None:
+        self.count(outcome)
+        if len(self._failures) == MAX_FAILURES:
+            self._left_out += 1
+            return
+        self._failures.append(
+            FailedTest(
+                test=plain_text(test[:MAX_NAME_CHARACTERS]),
+                message=plain_text(message.strip()[:MAX_MESSAGE_CHARACTERS]),
+            )
+        )
+
+    def report(self) -> JobReport:
+        return JobReport(**self._counts, failures=tuple(self._failures), failures_left_out=self._left_out)
+
+
+class _JunitReader:
+    """Follows the elements testsuite > testcase > failure, error, skipped."""
+
+    def __init__(self) -> None:
+        self.is_junit = False
+        self._tally = _Tally()
+        self._depth = 0
+        self._test = ""
+        self._outcome = ""
+        self._summary = ""
+        self._details: list[str] = []
+        self._details_room = 0
+
+    def begin(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        if self._depth == 1:
+            self.is_junit = name in ("testsuites", "testsuite")
+        elif name == "testcase":
+            self._test = "::".join(filter(None, (attributes.get("classname", ""), attributes.get("name", ""))))
+            self._outcome = "passed"
+            self._summary, self._details = "", []
+        elif name in _JUNIT_OUTCOMES and self._outcome in ("passed", "skipped"):
+            self._outcome = _JUNIT_OUTCOMES[name]
+            self._summary = attributes.get("message", "")
+            self._details_room = MAX_MESSAGE_CHARACTERS
+        else:
+            self._details_room = 0
+
+    def text(self, data: str) -> None:
+        if self._details_room > 0:
+            self._details.append(data[: self._details_room])
+            self._details_room -= len(data)
+
+    def end(self, name: str) -> None:
+        self._depth -= 1
+        self._details_room = 0
+        if name != "testcase" or not self._outcome:
+            return
+        if self._outcome in ("failed", "errors"):
+            outcome = "timed_out" if self._summary.startswith("Failed: Timeout") else self._outcome
+            self._tally.fail(outcome, self._test, self._summary or "".join(self._details))
+        else:
+            self._tally.count(self._outcome)
+        self._outcome = ""
+
+    def report(self) -> JobReport:
+        return self._tally.report()
+
+
+_JUNIT_OUTCOMES = {"failure": "failed", "error": "errors", "skipped": "skipped"}
+_PLAYWRIGHT_OUTCOMES = {"expected": "passed", "skipped": "skipped", "flaky": "flaky"}
+
+
+def _has_too_many(marks: bytes, content: bytes) -> bool:
+    return sum(content.count(mark) for mark in marks) > MAX_PARTS
+
+
+def _refuse(*_: object) -> None:
+    raise ValueError("a report has no document type and no entities")
+
+
+def _tests_in(suites: list[JsonValue]) -> Iterator[tuple[str, JsonObject]]:
+    """Raises: ValueError for a report that is nested too deeply."""
+    waiting = [("", suite, 0) for suite in reversed(_objects(suites))]
+    while waiting:
+        above, suite, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        title = _joined(above, suite)
+        for spec in _objects(suite.get("specs")):
+            for test in _objects(spec.get("tests")):
+                yield _joined(title, spec), test
+        waiting += [(title, inner, depth + 1) for inner in reversed(_objects(suite.get("suites")))]
+
+
+def _count_playwright(tally: _Tally, title: str, test: JsonObject) -> None:
+    status = test.get("status")
+    counted = _PLAYWRIGHT_OUTCOMES.get(status) if isinstance(status, str) else None
+    if counted is not None:
+        tally.count(counted)
+        return
+    results = _objects(test.get("results"))
+    last = results[-1] if results else {}
+    error = last.get("error")
+    message = _plain(error.get("message")) if isinstance(error, dict) else ""
+    tally.fail("timed_out" if last.get("status") == "timedOut" else "failed", title, message)
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _joined(above: str, part: JsonObject) -> str:
+    title = _plain(part.get("title"))[:MAX_NAME_CHARACTERS]
+    return f"{above} > {title}"[: 2 * MAX_NAME_CHARACTERS] if above else title
+
+
+def _plain(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+READERS: dict[str, Callable[[bytes], JobReport | None]] = {".xml": read_junit, ".json": read_playwright}

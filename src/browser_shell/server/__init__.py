@@ -1,0 +1,1 @@
+"""Assembly: builds every part of one profile and runs it."""

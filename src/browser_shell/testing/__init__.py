@@ -1,1 +1,0 @@
-"""A fake for every port, misbehaving ones included."""

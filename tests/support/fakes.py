@@ -1,0 +1,370 @@
+"""A fake for every port. The misbehaving ones do what real parts do on a bad day."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.lowlevel
+
+from browser_shell.core.access import Activity
+from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.decisions import Decision
+from browser_shell.core.errors import (
+    ArgumentsInvalid,
+    AuditUnavailable,
+    BrowserUnavailable,
+    ExecutionTimedOut,
+    PolicyBlocked,
+    TryLater,
+    UnknownTool,
+)
+from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.plans import BrowserCommand, UrlTarget
+from browser_shell.core.ports import (
+    ActivityFeed,
+    AuditLog,
+    Clock,
+    Hook,
+    HumanControl,
+    IpAddress,
+    Limits,
+    Policy,
+    Registry,
+    Resolver,
+    Sandbox,
+    Tool,
+)
+from browser_shell.core.records import AuditRecord, Receipt, RecordKind
+from browser_shell.core.results import CommandResult
+from browser_shell.hooks.chain import HookChain
+from browser_shell.pipeline import Pipeline
+from browser_shell.runner import ExecutionRunner
+
+
+@dataclass
+class FakeClock:
+    """Time that moves only when told."""
+
+    now: float = 1000.0
+    epoch: float = 1_800_000_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return self.epoch
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        self.epoch += seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeDescription:
+    name: str = "browser-shell"
+    description: str = "Drives one browser."
+    input_schema: JsonObject = field(
+        default_factory=lambda: {
+            "type": "object",
+            "properties": {
+                "session_id": {"type": "string"},
+                "argv": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                "timeout_sec": {"type": "integer", "minimum": 1, "maximum": 120, "default": 30},
+            },
+            "required": ["session_id", "argv"],
+            "additionalProperties": False,
+        }
+    )
+    output_schema: JsonObject = field(
+        default_factory=lambda: {
+            "type": "object",
+            "properties": {
+                "session_id": {"type": "string"},
+                "exit_code": {"type": "integer"},
+                "stdout": {"type": "string"},
+                "stderr": {"type": "string"},
+            },
+            "required": ["session_id", "exit_code", "stdout", "stderr"],
+            "additionalProperties": False,
+        }
+    )
+    annotations: dict[str, bool] = field(
+        default_factory=lambda: {
+            "readOnlyHint": False,
+            "destructiveHint": True,
+            "idempotentHint": False,
+            "openWorldHint": True,
+        }
+    )
+
+
+@dataclass
+class FakeTool:
+    """Accepts `argv` without a grammar: the first word is the subcommand, an `open` has one target."""
+
+    name: str = "browser-shell"
+    fails_by_protocol: bool = False
+
+    def describe(self) -> FakeDescription:
+        return FakeDescription(name=self.name)
+
+    def plan(self, arguments: JsonValue) -> BrowserCommand:
+        if not isinstance(arguments, dict) or set(arguments) - {"session_id", "argv", "timeout_sec"}:
+            raise ArgumentsInvalid("unknown field", rule_id="arguments.fields")
+        session_id, argv = arguments.get("session_id"), arguments.get("argv")
+        if not isinstance(session_id, str) or not isinstance(argv, list) or not argv:
+            raise ArgumentsInvalid("session_id and argv are required", rule_id="arguments.required")
+        words = tuple(str(word) for word in argv)
+        timeout = arguments.get("timeout_sec", 30)
+        return BrowserCommand(
+            session_id=session_id,
+            name=words[0],
+            operands=words[1:],
+            timeout_seconds=timeout if isinstance(timeout, int) else 30,
+            targets=(a_target(words[1]),) if words[0] == "open" else (),
+        )
+
+
+@dataclass
+class FakeRegistry:
+    tools: Sequence[Tool] = field(default_factory=lambda: [FakeTool()])
+
+    def get(self, name: str) -> Tool:
+        if name == "run_shell":
+            raise PolicyBlocked("run_shell is reserved and never offered", rule_id="tool.reserved")
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        raise UnknownTool("there is no such tool", rule_id="tool.unknown")
+
+    def all(self) -> Sequence[Tool]:
+        return self.tools
+
+
+class UnlimitedLease:
+    """Costs nothing, and notes that it was settled."""
+
+    def __init__(self) -> None:
+        self.settled: list[CommandResult | None] = []
+
+    @asynccontextmanager
+    async def running(self, most_seconds: float) -> AsyncIterator[None]:
+        yield
+
+    async def settle(self, result: CommandResult | None) -> None:
+        self.settled.append(result)
+
+
+@dataclass
+class NoLimits:
+    """Admits everybody."""
+
+    leases: list[UnlimitedLease] = field(default_factory=list)
+
+    async def admit(self, call: ToolCall) -> UnlimitedLease:
+        self.leases.append(UnlimitedLease())
+        return self.leases[-1]
+
+
+@dataclass
+class FakePolicy:
+    """Allows everything but the hosts it was told to block."""
+
+    blocked_hosts: frozenset[str] = frozenset()
+    judged: list[tuple[BrowserCommand, dict[str, Sequence[IpAddress]]]] = field(default_factory=list)
+
+    def needs_lookup(self, command: BrowserCommand, /) -> Sequence[str]:
+        return [target.host for target in command.targets]
+
+    def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]], /) -> Decision:
+        self.judged.append((command, answers))
+        for target in command.targets:
+            if target.host in self.blocked_hosts:
+                return Decision(allowed=False, rule_id="host.blocked", reason=f"{target.host} is blocked")
+        return Decision(allowed=True, rule_id="host.allowed", reason="nothing is blocked")
+
+
+@dataclass
+class FakeResolver:
+    answers: Mapping[str, Sequence[IpAddress]] = field(default_factory=dict)
+
+    async def resolve(self, host: str) -> Sequence[IpAddress]:
+        return self.answers.get(host, ())
+
+
+class SilentResolver:
+    """A name server that never answers."""
+
+    async def resolve(self, host: str) -> Sequence[IpAddress]:
+        await anyio.sleep_forever()
+        return ()
+
+
+@dataclass
+class RecordingAudit:
+    records: list[AuditRecord] = field(default_factory=list)
+    finished: anyio.Event = field(default_factory=anyio.Event)
+    """Set with the first record of an end."""
+
+    async def record(self, record: AuditRecord) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.records.append(record)
+        if record.kind is RecordKind.TOOL_FINISHED:
+            self.finished.set()
+
+    async def append(self, record: AuditRecord) -> Receipt:
+        await self.record(record)
+        return Receipt(sequence=len(self.records), sha256="0" * 64)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [record.kind.value for record in self.records]
+
+
+@dataclass
+class FullDiskAudit(RecordingAudit):
+    """Writes until the disk is full: from the first record of kind `full_at` on, nothing more."""
+
+    full_at: RecordKind = RecordKind.MCP_TOOL_CALL
+    full: bool = False
+
+    async def record(self, record: AuditRecord) -> None:
+        self.full = self.full or record.kind is self.full_at
+        if self.full:
+            raise AuditUnavailable("no space left on the audit disk")
+        await super().record(record)
+
+
+@dataclass
+class HangingAudit(RecordingAudit):
+    """A disk that stops answering at the last record."""
+
+    async def record(self, record: AuditRecord) -> None:
+        if record.kind is RecordKind.TOOL_FINISHED:
+            await anyio.sleep_forever()
+        await super().record(record)
+
+
+@dataclass
+class RecordingSandbox:
+    """Runs nothing, remembers everything."""
+
+    result: CommandResult = field(default_factory=lambda: CommandResult(exit_code=0, data={"ok": True}))
+    ran: list[tuple[Principal, BrowserCommand]] = field(default_factory=list)
+    foreseen: list[BrowserCommand] = field(default_factory=list)
+
+    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
+        self.foreseen.append(plan)
+
+    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        self.ran.append((principal, plan))
+        return self.result
+
+
+@dataclass
+class HangingSandbox(RecordingSandbox):
+    """A page with `while(true){}` in it. Says when it has begun and whether it was stopped."""
+
+    begun: anyio.Event = field(default_factory=anyio.Event)
+    stopped: anyio.Event = field(default_factory=anyio.Event)
+
+    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        self.ran.append((principal, plan))
+        self.begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.stopped.set()
+        return self.result
+
+
+@dataclass
+class BrokenSandbox(RecordingSandbox):
+    """Fails with the error it was given: a timeout, a crash, no room, or a bug."""
+
+    error: Exception = field(default_factory=lambda: BrowserUnavailable("Chromium is restarting"))
+
+    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        self.ran.append((principal, plan))
+        raise self.error
+
+
+@dataclass
+class FakePerson:
+    """A person at the live view, in control for as long as the test says."""
+
+    seconds: float = 0.0
+
+    def seconds_left(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class RecordingActivity:
+    entries: list[Activity] = field(default_factory=list)
+
+    def add(self, activity: Activity) -> None:
+        self.entries.append(activity)
+
+
+def timing_out_sandbox() -> BrokenSandbox:
+    return BrokenSandbox(error=ExecutionTimedOut("open did not end within 30 s"))
+
+
+def full_sandbox() -> BrokenSandbox:
+    return BrokenSandbox(error=TryLater("8 sessions are open", rule_id="sessions.max", retry_after_seconds=5))
+
+
+def a_target(url: str) -> UrlTarget:
+    """Good enough for tests: the host is what stands between `//` and the next slash."""
+    scheme, _, rest = url.partition("://")
+    return UrlTarget(href=url, scheme=scheme, host=rest.partition("/")[0], port=443)
+
+
+def a_plan(name: str = "snapshot", *operands: str, options: Mapping[str, str] | None = None) -> BrowserCommand:
+    return BrowserCommand(session_id="s1", name=name, operands=operands, options=options or {}, timeout_seconds=30)
+
+
+def a_call(*argv: str, tool: str = "browser-shell", session_id: JsonValue = "s1", subject: str = "local") -> ToolCall:
+    words: list[JsonValue] = list(argv or ("snapshot",))
+    return ToolCall(
+        call_id="call-1",
+        principal=Principal(subject=subject),
+        tool=tool,
+        arguments={"session_id": session_id, "argv": words},
+    )
+
+
+def a_pipeline(
+    *,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    hooks: Iterable[Hook] = (),
+    policy: Policy | None = None,
+    resolver: Resolver | None = None,
+    audit: AuditLog | None = None,
+    sandbox: Sandbox | None = None,
+    human: HumanControl | None = None,
+    activity: ActivityFeed | None = None,
+    clock: Clock | None = None,
+) -> Pipeline:
+    return Pipeline(
+        registry=registry or FakeRegistry(),
+        limits=limits or NoLimits(),
+        hooks=HookChain.of(hooks),
+        policy=policy or FakePolicy(),
+        resolver=resolver or FakeResolver(),
+        audit=audit or RecordingAudit(),
+        runner=ExecutionRunner(browser=sandbox or RecordingSandbox()),
+        human=human or FakePerson(),
+        activity=activity or RecordingActivity(),
+        clock=clock or FakeClock(),
+    )
+
+
+def numbered_ids() -> Iterable[str]:
+    return (f"call-{number}" for number in itertools.count(1))

@@ -1,0 +1,64 @@
+"""A real server on a loopback port, for as long as a test needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+from starlette.types import ASGIApp
+
+from browser_shell.core.ports import AuditLog, CallHandler, Clock
+from browser_shell.http.front import FrontSettings, build_front
+from browser_shell.http.routes import neighbours
+from browser_shell.http.server import HttpTimeouts, serve_http
+from browser_shell.http.tokens import Authenticator, NoAuth
+from support.fakes import FakeClock, RecordingAudit, numbered_ids
+
+SERVER_COMMAND = (
+    *("/usr/bin/env", f"PYTHONPATH={Path(__file__).resolve().parents[1]}"),
+    *(sys.executable, "-m", "support.serve_without_browser"),
+)
+"""Starts a server without a browser in a process of its own; its arguments follow."""
+UNHURRIED = FrontSettings(neighbours=neighbours(listen="127.0.0.1"), requests_per_second=10_000)
+
+
+@asynccontextmanager
+async def serving(
+    handler: CallHandler,
+    *,
+    callers: Authenticator | None = None,
+    settings: FrontSettings = UNHURRIED,
+    viewer: ASGIApp | None = None,
+    audit: AuditLog | None = None,
+    clock: Clock | None = None,
+    patience: HttpTimeouts | None = None,
+) -> AsyncIterator[str]:
+    """Yields the address without a path, such as `http://127.0.0.1:40001`."""
+    ids = iter(numbered_ids())
+    front = build_front(
+        settings,
+        handler=handler,
+        callers=callers or NoAuth(),
+        viewer=viewer,
+        audit=audit or RecordingAudit(),
+        clock=clock or FakeClock(),
+        new_id=lambda: next(ids),
+    )
+    ready, ports = anyio.Event(), list[int]()
+
+    def announce(port: int) -> None:
+        ports.append(port)
+        ready.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(serve_http, front, host="127.0.0.1", port=0, on_ready=announce, patience=patience))
+        with anyio.fail_after(10):
+            await ready.wait()
+        try:
+            yield f"http://127.0.0.1:{ports[0]}"
+        finally:
+            tasks.cancel_scope.cancel()

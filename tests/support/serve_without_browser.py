@@ -1,0 +1,100 @@
+"""A server without a browser, for the conformance suites and for tests that need another process.
+
+python -m support.serve_without_browser http 8080
+python -m support.serve_without_browser stdio
+python -m support.serve_without_browser stdio-hanging
+"""
+
+from __future__ import annotations
+
+import sys
+
+import anyio
+
+from browser_shell.core.calls import Principal
+from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.hooks.standard import standard_chain
+from browser_shell.http.front import build_front
+from browser_shell.http.server import serve_http
+from browser_shell.http.tokens import NoAuth
+from browser_shell.mcp_server.stdio import run_stdio
+from browser_shell.pipeline import Pipeline
+from browser_shell.runner import ExecutionRunner
+from browser_shell.server.browser_server import cancel_on_signal
+from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
+from support.fakes import (
+    FakeClock,
+    FakePerson,
+    FakePolicy,
+    FakeResolver,
+    HangingSandbox,
+    NoLimits,
+    RecordingActivity,
+    RecordingAudit,
+    RecordingSandbox,
+    numbered_ids,
+)
+from support.loopback_server import UNHURRIED
+
+PICTURE = Attachment(mime_type="image/png", content=b"\x89PNG\r\n\x1a\n", name="picture.png")
+
+
+async def main(way: str, port: int = 0) -> None:
+    pipeline = Pipeline(
+        registry=ToolRegistry([BrowserShellTool()]),
+        limits=NoLimits(),
+        hooks=standard_chain(),
+        policy=FakePolicy(blocked_hosts=frozenset({"blocked.example"})),
+        resolver=FakeResolver(),
+        audit=RecordingAudit(),
+        runner=ExecutionRunner(browser=_ToldSandbox() if way == "stdio-hanging" else _answering()),
+        human=FakePerson(),
+        activity=RecordingActivity(),
+        clock=FakeClock(),
+    )
+    ids = iter(numbered_ids())
+    if way.startswith("stdio"):
+        async with anyio.create_task_group() as foreground:
+            foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
+            await run_stdio(pipeline, new_id=lambda: next(ids))
+            foreground.cancel_scope.cancel()
+        return
+    front = build_front(
+        UNHURRIED,
+        handler=pipeline,
+        callers=NoAuth(),
+        viewer=None,
+        audit=RecordingAudit(),
+        clock=FakeClock(),
+        new_id=lambda: next(ids),
+    )
+    await serve_http(front, host="127.0.0.1", port=port, on_ready=_announce)
+
+
+class _ToldSandbox(HangingSandbox):
+    """Says to standard error when a call has begun, and when it was stopped."""
+
+    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        _say("begun")
+        try:
+            return await super().run(principal, plan)
+        finally:
+            _say("stopped")
+
+
+def _answering() -> RecordingSandbox:
+    return RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,)))
+
+
+def _announce(port: int) -> None:
+    _say(f"http://127.0.0.1:{port}/mcp")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)

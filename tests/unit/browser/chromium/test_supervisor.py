@@ -1,0 +1,87 @@
+"""What becomes of a browser's news when its connection has ended."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import pytest
+from anyio.abc import SocketListener
+
+from browser_shell.browser.chromium import supervisor as module
+from browser_shell.browser.chromium.supervisor import BrowserSupervisor, OpenNetwork
+from browser_shell.browser.devtools.client import DevToolsEvent
+from browser_shell.browser.tabs import TabTracker
+from browser_shell.core.errors import BrowserUnavailable
+
+CONTEXT = "a context"
+FAREWELL = DevToolsEvent(
+    method="Target.targetCreated",
+    params={
+        "targetInfo": {"type": "page", "targetId": "t", "browserContextId": CONTEXT, "url": "http://a/", "title": ""}
+    },
+    session=None,
+)
+
+
+class DyingBrowser:
+    """Says something more while its connection is being closed: when, no real one can be told."""
+
+    def __init__(self) -> None:
+        self.closed = anyio.Event()
+        self.said_farewell = anyio.Event()
+
+    async def call(self, *_: object, **__: object) -> dict[str, Any]:
+        return {}
+
+    @asynccontextmanager
+    async def connected(
+        self, _: str, on_event: Callable[[DevToolsEvent], None], **__: object
+    ) -> AsyncIterator[DyingBrowser]:
+        on_event(FAREWELL)  # Before anybody has the connection: nobody's news either.
+        try:
+            yield self
+        finally:
+            on_event(FAREWELL)
+            self.said_farewell.set()
+
+
+async def nowhere(*_: object) -> Any:
+    return None
+
+
+async def serve_nobody(listener: SocketListener) -> None:
+    await listener.aclose()
+
+
+@pytest.mark.anyio
+async def test_what_a_browser_says_on_its_way_out_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    browser, tabs = DyingBrowser(), TabTracker()
+    monkeypatch.setattr(module, "connect_devtools", browser.connected)
+    monkeypatch.setattr(module, "connect_directly", nowhere)
+    monkeypatch.setattr(module, "devtools_url", nowhere)
+    unused = cast(Any, None)
+    with socket.create_server(("127.0.0.1", 0)) as proxy_listener:
+        supervisor = BrowserSupervisor(
+            display=unused,
+            chromium=unused,
+            jail=unused,
+            driver_listener=None,
+            under_way=unused,
+            serve_egress=serve_nobody,
+            tabs=tabs,
+            unsafe_network=OpenNetwork(proxy_listener=proxy_listener, attach_port=1),
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(supervisor.run)
+            assert (await supervisor.connection()).generation == 1
+            browser.closed.set()
+            with anyio.fail_after(5):
+                await browser.said_farewell.wait()
+            tasks.cancel_scope.cancel()
+    assert tabs.of_context(CONTEXT).tabs == {}
+    with pytest.raises(BrowserUnavailable):
+        await supervisor.connection(seconds=0)

@@ -1,0 +1,257 @@
+"""`browser-shell audit`, as people and scripts use it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import anyio
+import pytest
+
+from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.audit.reading import follow_entries
+from browser_shell.commands.cli import run
+from browser_shell.core.records import AuditRecord, RecordKind, trace_id_of
+from support.audit_logs import a_log, a_record, raw_lines
+from support.fakes import FakeClock
+
+Output = pytest.CaptureFixture[str]
+HOSTILE = '<script src="//evil.example/x.js">"\'&\x1b[2J'
+
+
+async def a_busy_log(directory: Path) -> Path:
+    """Two people, two sessions, a refusal, a failure, and names that somebody chose with care."""
+    path, clock = directory / "audit.jsonl", FakeClock()
+    with JsonLinesAudit(path=path, clock=clock, checkpoint_records=5) as audit:
+        for number, (subject, error, rule) in enumerate(
+            [("ann", "", ""), ("bob", "POLICY_BLOCKED", "address.private"), ("ann", "TIMEOUT", ""), (HOSTILE, "", "")]
+            * 5
+        ):
+            call = AuditRecord(
+                kind=RecordKind.MCP_TOOL_CALL,
+                call_id=f"c{number}",
+                subject=subject,
+                tool="browser-shell",
+                session_id=f"{subject}-1",
+            )
+            await audit.record(call)
+            if rule:
+                await audit.record(replace(call, kind=RecordKind.POLICY_BLOCKED, rule_id=rule, error=error))
+            clock.advance(7)
+            end = replace(call, kind=RecordKind.TOOL_FINISHED, error=error, duration_ms=3.5 * (number + 1))
+            await audit.record(end)
+    return path
+
+
+async def test_verify_says_ok_and_exits_with_0(tmp_path: Path, capsys: Output) -> None:
+    path = await a_log(tmp_path)
+    assert run(["audit", "verify", "--log", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("ok")
+
+
+async def test_verify_names_the_place_and_exits_with_1(tmp_path: Path, capsys: Output) -> None:
+    path = await a_log(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b'"call_id":"c3"', b'"call_id":"c4"', 1))
+    assert run(["audit", "verify", "--log", str(path)]) == 1
+    assert re.search(r"WRONG  audit.jsonl:\d+: record \d+: ", capsys.readouterr().out)
+
+
+async def test_a_checkpoint_printed_today_finds_a_log_begun_anew(tmp_path: Path, capsys: Output) -> None:
+    path = await a_log(tmp_path)
+    assert run(["audit", "checkpoint", "--log", str(path)]) == 0
+    kept = tmp_path / "kept.json"
+    kept.write_text(capsys.readouterr().out, encoding="ascii")
+    assert run(["audit", "verify", "--log", str(path), "--checkpoint", str(kept)]) == 0
+    path.unlink()
+    path.with_suffix(".head").unlink()
+    await a_log(tmp_path)
+    assert run(["audit", "verify", "--log", str(path), "--checkpoint", str(kept)]) == 1
+
+
+async def test_a_forged_checkpoint_is_not_printed(tmp_path: Path, capsys: Output) -> None:
+    path = await a_log(tmp_path)
+    head = path.with_suffix(".head")
+    head.write_bytes(head.read_bytes().replace(b'"seq":', b'"seq":1', 1))
+    assert run(["audit", "checkpoint", "--log", str(path)]) == 1
+    assert capsys.readouterr().out == ""
+
+
+async def test_the_public_key_is_the_one_that_verifies(tmp_path: Path, capsys: Output) -> None:
+    path = await a_log(tmp_path)
+    assert run(["audit", "key", "--log", str(path)]) == 0
+    key = tmp_path / "pinned.pem"
+    key.write_text(capsys.readouterr().out, encoding="ascii")
+    assert run(["audit", "verify", "--log", str(path), "--key", str(key)]) == 0
+
+
+@pytest.mark.parametrize("action", ["verify", "tail", "export", "report", "checkpoint", "key"])
+def test_a_log_that_is_not_there_is_said_in_words(tmp_path: Path, action: str, capsys: Output) -> None:
+    assert run(["audit", action, "--log", str(tmp_path / "audit.jsonl")]) == 2
+    assert "browser-shell: " in capsys.readouterr().err
+
+
+async def test_tail_shows_the_latest_and_cannot_steer_the_terminal(tmp_path: Path, capsys: Output) -> None:
+    path = await a_busy_log(tmp_path)
+    assert run(["audit", "tail", "-n", "7", "--log", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) == 7
+    assert "TOOL_FINISHED" in out
+    assert "\x1b" not in out
+
+
+async def test_follow_goes_on_into_the_next_file(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with JsonLinesAudit(path=path, clock=FakeClock(), rotate_bytes=1500) as audit:
+        pauses = iter(range(1000))
+
+        def pause() -> None:
+            number = next(pauses)
+            if number % 2 == 0:
+                portal.call(audit.record, a_record(call_id=f"c{number // 2}"))
+
+        def follow() -> list[str]:
+            seen: list[str] = []
+            following = follow_entries(path, pause=pause)
+            while len(seen) < 12:
+                entry = next(following)
+                if entry.word("call_id"):
+                    seen.append(entry.word("call_id"))
+            return seen
+
+        async with anyio.from_thread.BlockingPortal() as portal:
+            with anyio.fail_after(5):
+                seen = await anyio.to_thread.run_sync(follow)
+    assert seen == [f"c{number}" for number in range(12)]
+    assert (tmp_path / "audit-000001.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "call_ids"),
+    [
+        (["--subject", "bob"], {f"c{number}" for number in range(1, 20, 4)}),
+        (["--session", "ann-1", "--until", "2027-01-15T08:00:21Z"], {"c0", "c2"}),
+        (["--since", "2027-01-15T08:02:06", "--subject", "ann"], {"c18"}),
+        (["--since", "2027-01-15T09:02:06+01:00", "--subject", "ann"], {"c18"}),
+        (["--subject", "nobody"], set()),
+    ],
+)
+async def test_an_export_holds_what_was_asked_for(
+    tmp_path: Path, options: list[str], call_ids: set[str], capsys: Output
+) -> None:
+    path = await a_busy_log(tmp_path)
+    assert run(["audit", "export", "--log", str(path), *options]) == 0
+    items = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {json.loads(item["record"])["call_id"] for item in items if "record" in item} == call_ids
+
+
+@pytest.mark.promise("audit:exports-are-provable")
+async def test_an_export_proves_its_records_without_the_others(tmp_path: Path, capsys: Output) -> None:
+    path = await a_busy_log(tmp_path)
+    assert run(["audit", "export", "--log", str(path), "--subject", "bob"]) == 0
+    export = tmp_path / "bob.jsonl"
+    text = capsys.readouterr().out
+    assert '"ann' not in text.replace("\\", "")
+    export.write_text(text, encoding="utf-8")
+    check = ["audit", "verify", "--export", str(export), "--key", str(path.with_suffix(".pub"))]
+    assert run(check) == 0
+    assert "15 records are proven" in capsys.readouterr().out
+    for old, new in (
+        ("bob", "ann"),
+        ("POLICY_BLOCKED", "POLICY_ALLOWED"),
+        ('proof":["', 'proof":["L'),
+        ("first", "fist"),
+    ):
+        assert old in text
+        export.write_text(text.replace(old, new, 1) if old != "bob" else _forged(text), encoding="utf-8")
+        assert run(check) == 1, old
+
+
+def _forged(text: str) -> str:
+    """The subject changed in a record, not in the header."""
+    lines = text.splitlines(keepends=True)
+    return "".join([lines[0], *(line.replace("bob", "ann") for line in lines[1:])])
+
+
+@pytest.mark.promise("audit:exports-are-provable")
+async def test_an_export_does_not_vouch_for_itself(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    ours, theirs = await a_busy_log(tmp_path / "ours"), await a_busy_log(tmp_path / "theirs")
+    assert run(["audit", "export", "--log", str(theirs)]) == 0
+    export = tmp_path / "theirs.jsonl"
+    export.write_text(capsys.readouterr().out, encoding="utf-8")
+    assert run(["audit", "verify", "--export", str(export), "--log", str(theirs)]) == 0
+    assert run(["audit", "verify", "--export", str(export), "--log", str(ours)]) == 1
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+@pytest.mark.promise("audit:report-is-inert")
+async def test_the_report_is_one_page_that_loads_and_runs_nothing(tmp_path: Path) -> None:
+    path, page = await a_busy_log(tmp_path), tmp_path / "page.html"
+    assert run(["audit", "report", "--log", str(path), "-o", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    tags = _Tags()
+    tags.feed(text)
+    assert not tags.names & {"script", "link", "img", "iframe", "object", "base", "form", "a", "image", "use"}
+    assert not tags.attributes & {"src", "href", "xlink:href", "onload", "srcset", "action"}
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "default-src 'none'" in text
+    assert "&lt;script" in text
+
+
+async def test_the_report_shows_sessions_refusals_latency_and_whether_the_log_is_whole(tmp_path: Path) -> None:
+    path, page = await a_busy_log(tmp_path), tmp_path / "page.html"
+    assert run(["audit", "report", "--log", str(path), "-o", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "The log is whole." in text
+    assert "address.private</text>" in text
+    assert "<b>20</b>calls" in text
+    assert "<td>bob-1</td>" in text
+    assert text.count("<svg") == 3
+    path.write_bytes(b"".join(raw_lines(path)[:-1]))
+    assert run(["audit", "report", "--log", str(path), "-o", str(page)]) == 1
+    assert "The log was changed or cut." in page.read_text(encoding="utf-8")
+
+
+async def test_a_report_without_calls_is_a_page_too(tmp_path: Path) -> None:
+    path, page = await a_log(tmp_path), tmp_path / "page.html"
+    assert run(["audit", "report", "--log", str(path), "-o", str(page), "--since", "2030-01-01"]) == 0
+    assert "no finished calls" in page.read_text(encoding="utf-8")
+
+
+async def test_a_time_that_is_none_is_said_in_words(tmp_path: Path, capsys: Output) -> None:
+    path = await a_log(tmp_path)
+    assert run(["audit", "export", "--log", str(path), "--since", "yesterday"]) == 2
+    assert "yesterday" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "trace_id"),
+    [
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "4bf92f3577b34da6a3ce929d0e0e4736"),
+        ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more", "4bf92f3577b34da6a3ce929d0e0e4736"),
+        ("ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", ""),
+        ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", ""),
+        ("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", ""),
+        ("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", ""),
+        ("4bf92f3577b34da6a3ce929d0e0e4736", ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_a_trace_id_is_read_from_a_traceparent(given: object, trace_id: str) -> None:
+    assert trace_id_of(given) == trace_id

@@ -1,0 +1,165 @@
+"""One connection: resolved once, every answer judged, and only a judged address dialled."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from browser_shell.core.errors import AuditUnavailable
+from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.egress.dialer import EgressDenied, EgressFailed
+from browser_shell.egress.recent_denials import RecentDenials
+from support.egress import ALICE, RecordingConnect, ScriptedResolver, a_dialer, an_origin, answering
+from support.fakes import RecordingAudit, SilentResolver
+
+PUBLIC, OTHER_PUBLIC = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
+
+
+class FullDisk(RecordingAudit):
+    async def record(self, record: AuditRecord) -> None:
+        raise AuditUnavailable("no space left")
+
+
+async def test_the_judged_address_is_dialled_and_the_name_is_asked_for_once() -> None:
+    resolver, connect, audit = ScriptedResolver({"a.example": [[PUBLIC]]}), RecordingConnect(), RecordingAudit()
+    with pytest.raises(EgressFailed):
+        await a_dialer(resolver=resolver, connect=connect, audit=audit).dial(ALICE, "https://a.example:8443/secret?q")
+    assert connect.dialled == [(PUBLIC, 8443)]
+    assert resolver.asked == ["a.example"]
+    (record,) = audit.records
+    assert record.kind is RecordKind.EGRESS_CONNECT
+    assert (record.subject, record.session_id, record.host) == ("alice", "s1", "a.example:8443")
+
+
+async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
+    async with an_origin(answering()) as origin:
+        connect = RecordingConnect(plays={OTHER_PUBLIC: origin.port})
+        resolver = ScriptedResolver({"a.example": [[PUBLIC, OTHER_PUBLIC]]})
+        dialled = await a_dialer(resolver=resolver, connect=connect).dial(ALICE, "http://a.example/")
+        await dialled.stream.aclose()
+    assert connect.dialled == [(PUBLIC, 80), (OTHER_PUBLIC, 80)]
+    assert dialled.target.host == "a.example"
+
+
+async def test_no_more_than_four_addresses_are_tried() -> None:
+    connect = RecordingConnect()
+    resolver = ScriptedResolver({"a.example": [[f"93.184.215.{n}" for n in range(1, 20)]]})
+    with pytest.raises(EgressFailed):
+        await a_dialer(resolver=resolver, connect=connect).dial(ALICE, "http://a.example/")
+    assert len(connect.dialled) == 4
+
+
+@pytest.mark.promise("egress: one denied answer denies the name, and nothing is dialled")
+@pytest.mark.parametrize(
+    ("url", "answers", "rule"),
+    [
+        ("http://a.example/", [[PUBLIC, "127.0.0.1"]], "address.loopback"),
+        ("http://a.example/", [["10.0.0.1", PUBLIC]], "address.private"),
+        ("http://a.example/", [["169.254.169.254"]], "address.metadata"),
+        ("http://a.example/", [["::ffff:93.184.215.14"]], "address.embedded"),
+        ("http://a.example/", [[]], "dns.no_answer"),
+        ("http://127.0.0.1:9222/", [], "address.loopback"),
+        ("http://0x7f.1/", [], "address.loopback"),
+        ("http://[::1]:8080/", [], "address.loopback"),
+        ("http://[fe80::1]/", [], "address.link_local"),
+        ("http://10.0.0.1./", [], "address.private"),
+        ("http://localhost/", [], "host.local"),
+        ("http://metadata.google.internal/", [], "host.metadata"),
+        ("http://a.example:25/", [[PUBLIC]], "url.port"),
+        ("http://user@a.example/", [[PUBLIC]], "url.userinfo"),
+        ("ftp://a.example/", [[PUBLIC]], "url.scheme"),
+    ],
+)
+async def test_what_the_policy_denies_is_never_dialled(url: str, answers: list[list[str]], rule: str) -> None:
+    connect, audit = RecordingConnect(), RecordingAudit()
+    dialer = a_dialer(resolver=ScriptedResolver({"a.example": answers or [[]]}), connect=connect, audit=audit)
+    with pytest.raises(EgressDenied) as refused:
+        await dialer.dial(ALICE, url)
+    found = refused.value.decision.rule_id
+    assert found == rule
+    assert connect.dialled == []
+    assert audit.kinds == ["MCP_NETWORK_BLOCKED"]
+    assert audit.records[0].rule_id == found
+
+
+async def test_an_allowlist_counts_before_any_lookup() -> None:
+    resolver, connect = ScriptedResolver({"evil.example": [[PUBLIC]]}), RecordingConnect()
+    dialer = a_dialer({"allow_hosts": ["good.example"]}, resolver=resolver, connect=connect)
+    with pytest.raises(EgressDenied) as refused:
+        await dialer.dial(ALICE, "https://evil.example/")
+    assert refused.value.decision.rule_id == "host.allowlist"
+    assert (resolver.asked, connect.dialled) == ([], [])
+
+
+async def test_a_name_server_that_never_answers_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_shell.egress.dialer._LOOKUP_SECONDS", 0.01)
+    connect = RecordingConnect()
+    with pytest.raises(EgressDenied) as refused, anyio.fail_after(5):
+        await a_dialer(resolver=SilentResolver(), connect=connect).dial(ALICE, "http://a.example/")
+    assert refused.value.decision.rule_id == "dns.no_answer"
+    assert connect.dialled == []
+
+
+@pytest.mark.promise("egress: a name that changes its answer is judged anew for each connection")
+async def test_a_second_lookup_that_flips_is_denied() -> None:
+    resolver = ScriptedResolver({"rebind.example": [[PUBLIC], ["127.0.0.1"]]})
+    connect = RecordingConnect()
+    dialer = a_dialer(resolver=resolver, connect=connect)
+    with pytest.raises(EgressFailed):
+        await dialer.dial(ALICE, "http://rebind.example/")
+    with pytest.raises(EgressDenied) as refused:
+        await dialer.dial(ALICE, "http://rebind.example/")
+    assert refused.value.decision.rule_id == "address.loopback"
+    assert connect.dialled == [(PUBLIC, 80)]
+
+
+async def test_unsafe_resolve_dials_the_given_place_and_asks_no_name_server() -> None:
+    async with an_origin(answering()) as origin:
+        resolver = ScriptedResolver({"page.example": [["10.0.0.1"]]})
+        dialer = a_dialer({"unsafe_resolve": {"page.example": f"127.0.0.1:{origin.port}"}}, resolver=resolver)
+        await (await dialer.dial(ALICE, "http://page.example:81/")).stream.aclose()
+        await dialer.check_plain(ALICE, "http://page.example:81/")
+    assert origin.connections == 1
+    assert resolver.asked == []
+
+
+async def test_unsafe_allow_addresses_opens_one_port_and_not_its_neighbour() -> None:
+    async with an_origin(answering()) as origin:
+        dialer = a_dialer({"unsafe_allow_addresses": [f"127.0.0.1:{origin.port}"]})
+        await (await dialer.dial(ALICE, f"http://127.0.0.1:{origin.port}/")).stream.aclose()
+        with pytest.raises(EgressDenied):
+            await dialer.dial(ALICE, f"http://127.0.0.1:{origin.port - 1}/")
+
+
+@pytest.mark.promise("egress: what cannot be recorded is not connected")
+async def test_nothing_is_dialled_when_the_audit_log_cannot_be_written() -> None:
+    connect, book = RecordingConnect(), RecentDenials()
+    resolver = ScriptedResolver({"a.example": [[PUBLIC]], "b.example": [["10.0.0.1"]]})
+    dialer = a_dialer(resolver=resolver, connect=connect, audit=FullDisk(), on_denial=book.add)
+    for url in ("http://a.example/", "http://b.example/", "http://user@c.example/"):
+        with pytest.raises(EgressDenied) as refused:
+            await dialer.dial(ALICE, url)
+        assert refused.value.decision.rule_id == "audit.unavailable"
+    assert connect.dialled == []
+
+
+async def test_a_refusal_is_remembered_with_host_port_and_rule_and_without_the_path() -> None:
+    book = RecentDenials()
+    dialer = a_dialer(on_denial=book.add)
+    with pytest.raises(EgressDenied):
+        await dialer.dial(ALICE, "https://10.1.2.3:8443/secret?token=x")
+    (denial,) = book.since(ALICE, 0)
+    assert (denial.host, denial.port, denial.rule_id, denial.at) == ("10.1.2.3", 8443, "address.private", 1000.0)
+    assert "secret" not in denial.reason
+
+
+async def test_a_plain_tunnel_is_judged_by_its_scheme_without_a_second_lookup() -> None:
+    resolver, audit = ScriptedResolver({"a.example": [[PUBLIC]]}), RecordingAudit()
+    dialer = a_dialer({"allow_schemes": ["https"]}, resolver=resolver, audit=audit)
+    with pytest.raises(EgressDenied) as refused:
+        await dialer.check_plain(ALICE, "http://a.example:443/")
+    assert refused.value.decision.rule_id == "url.scheme"
+    assert resolver.asked == []
+    assert audit.kinds == ["MCP_NETWORK_BLOCKED"]
+    await a_dialer(resolver=resolver).check_plain(ALICE, "http://a.example:443/")
+    assert resolver.asked == []

@@ -1,0 +1,62 @@
+"""What a program writes is heard to its end, and kept to a limit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from aiodocker.stream import Message
+
+from browser_shell.core.containers import ContainerLimits, ContainerOrder
+from browser_shell.jobs.containers.engine_api import ContainerState
+from browser_shell.jobs.containers.run import ContainerRun
+from browser_shell.jobs.output_tail import OutputTail
+from support.fake_engine import IMAGE
+from support.fakes import FakeClock
+from support.job_plans import RUN
+
+STANDARD_ERROR = 2
+
+
+class ScriptedApi:
+    """An engine whose container writes this and ends. A real one does not say in which pieces it will."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+
+    @asynccontextmanager
+    async def attach(self, container_id: str) -> AsyncIterator[ScriptedApi]:
+        yield self
+
+    async def read_out(self) -> Message | None:
+        await anyio.lowlevel.checkpoint()
+        return Message(STANDARD_ERROR, self._pieces.pop(0)) if self._pieces else None
+
+    async def start(self, container_id: str) -> None: ...
+
+    async def wait(self, container_id: str) -> None: ...
+
+    async def state(self, container_id: str) -> ContainerState:
+        return ContainerState(exit_code=0, out_of_memory=False)
+
+
+async def test_the_last_lines_are_the_last_lines_also_when_the_log_is_full(tmp_path: Path) -> None:
+    order = ContainerOrder(
+        run_id=RUN,
+        image=IMAGE,
+        argv=("true",),
+        workspace=tmp_path,
+        output=tmp_path / "output",
+        log_path=tmp_path / "job.log",
+        limits=ContainerLimits(timeout_seconds=10, log_bytes=10),
+    )
+    tail = OutputTail()
+    api: Any = ScriptedApi(b"first\n", b"second\n", b"third\n", b"1 failed\n")
+    with ContainerRun(api=api, container_id="c0ffee", order=order, on_output=tail.add, clock=FakeClock()) as run:
+        await run.to_the_end()
+    assert (tmp_path / "job.log").read_bytes() == b"first\nseco"
+    assert run.log.cut
+    assert tail.last_lines(10) == "first\nsecond\nthird\n1 failed"

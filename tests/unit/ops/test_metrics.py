@@ -1,0 +1,120 @@
+"""What operators can count."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+import httpx2
+import pytest
+
+from browser_shell.core.errors import ConfigurationInvalid, UnknownTool
+from browser_shell.ops.metrics import CountedCalls, Metrics, MetricsAddress, read_metrics_address, serve_metrics
+from support.fakes import FakeClock, HangingSandbox, a_call, a_pipeline, timing_out_sandbox
+
+
+def counted(metrics: Metrics, pipeline: object = None) -> CountedCalls:
+    return CountedCalls(handler=pipeline or a_pipeline(), metrics=metrics, clock=FakeClock())  # type: ignore[arg-type]  # a pipeline
+
+
+async def test_calls_are_counted_by_their_result() -> None:
+    metrics = Metrics()
+    calls = counted(metrics)
+    assert [tool.name for tool in calls.tools()] == ["browser-shell"]
+    await calls.handle(a_call())
+    await counted(metrics, a_pipeline(sandbox=timing_out_sandbox())).handle(a_call())
+    with pytest.raises(UnknownTool):
+        await calls.handle(a_call(tool="nope"))
+    with anyio.move_on_after(0.05):
+        await counted(metrics, a_pipeline(sandbox=HangingSandbox())).handle(a_call())
+    assert metrics.calls == {"ok": 1, "TIMEOUT": 1, "INVALID_ARGUMENTS": 1, "CANCELLED": 1}
+
+
+def test_the_text_is_what_prometheus_reads() -> None:
+    metrics = Metrics()
+    metrics.called("ok", 0.02)
+    metrics.called("ok", 500)
+    metrics.denied(403)
+    lines = metrics.text(sessions_open=3).splitlines()
+    assert 'browser_shell_calls_total{result="ok"} 2' in lines
+    assert 'browser_shell_call_duration_seconds_bucket{le="0.01"} 0' in lines
+    assert 'browser_shell_call_duration_seconds_bucket{le="0.025"} 1' in lines
+    assert 'browser_shell_call_duration_seconds_bucket{le="+Inf"} 2' in lines
+    assert "browser_shell_call_duration_seconds_count 2" in lines
+    assert 'browser_shell_denied_requests_total{status="403"} 1' in lines
+    assert "browser_shell_sessions_open 3" in lines
+
+
+@asynccontextmanager
+async def served(metrics: Metrics) -> AsyncIterator[str]:
+    ready, ports = anyio.Event(), list[int]()
+
+    def announce(port: int) -> None:
+        ports.append(port)
+        ready.set()
+
+    async with anyio.create_task_group() as tasks:
+        address = MetricsAddress("127.0.0.1", 0)
+        tasks.start_soon(partial(serve_metrics, address, metrics, sessions_open=lambda: 2, on_ready=announce))
+        await ready.wait()
+        yield f"http://127.0.0.1:{ports[0]}"
+        tasks.cancel_scope.cancel()
+
+
+async def test_metrics_have_an_address_of_their_own() -> None:
+    async with served(Metrics()) as address, httpx2.AsyncClient() as http:
+        response = await http.get(f"{address}/metrics")
+        assert response.status_code == 200
+        assert "browser_shell_sessions_open 2" in response.text
+        assert (await http.get(f"{address}/")).status_code == 404
+        assert (await http.post(f"{address}/metrics")).status_code == 404
+
+
+async def test_a_reader_that_leaves_disturbs_nobody() -> None:
+    async with served(Metrics()) as address, httpx2.AsyncClient() as http:
+        async with await anyio.connect_tcp("127.0.0.1", int(address.rpartition(":")[2])) as stream:
+            await stream.send(b"GET")
+        assert (await http.get(f"{address}/metrics")).status_code == 200
+
+
+async def test_an_address_that_is_taken_is_named() -> None:
+    async with served(Metrics()) as address:
+        taken = MetricsAddress("127.0.0.1", int(address.rpartition(":")[2]))
+        with pytest.raises(ConfigurationInvalid, match="METRICS_ADDRESS"):
+            await serve_metrics(taken, Metrics(), sessions_open=lambda: 0)
+
+
+@pytest.mark.promise("metrics:private")
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("", None),
+        ("127.0.0.1:9464", MetricsAddress("127.0.0.1", 9464)),
+        ("10.0.0.5:1", MetricsAddress("10.0.0.5", 1)),
+        ("[::1]:9464", MetricsAddress("::1", 9464)),
+    ],
+)
+def test_addresses(text: str, address: MetricsAddress | None) -> None:
+    assert read_metrics_address(text) == address
+
+
+@pytest.mark.promise("metrics:private")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9464",
+        ":9464",
+        "0.0.0.0:9464",
+        "[::]:9464",
+        "8.8.8.8:9464",
+        "localhost:9464",
+        "127.0.0.1:",
+        "127.0.0.1:x",
+        "127.0.0.1:70000",
+    ],
+)
+def test_addresses_that_strangers_reach_are_refused(text: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match="METRICS_ADDRESS"):
+        read_metrics_address(text)
