@@ -133,7 +133,6 @@ class Pipeline(Generic[PlanT]):
             raise
         # Nothing may rewrite the plan below this line: what was judged is what runs.
         trail.judged_ms = self._ms_since(trail.started)
-        self.runner.foresee(trail.call, plan)
         await self._record(trail, RecordKind.SANDBOX_EXEC)
         began = self.clock.monotonic()
         try:

@@ -18,11 +18,6 @@ class ExecutionRunner:
     browser: Sandbox | None = None
     containers: JobSandbox | None = None
 
-    def foresee(self, call: ToolCall, plan: Plan) -> None:
-        """Only the browser's driver has anything to get ready. A container is not even made before its record."""
-        if isinstance(plan, BrowserCommand) and self.browser is not None:
-            self.browser.foresee(call.principal, plan)
-
     async def run(self, call: ToolCall, plan: Plan, tell: ReportProgress) -> CommandResult:
         """Raises: what the backend raises; SandboxUnavailable when this server has none for such a plan."""
         if isinstance(plan, BrowserCommand):

@@ -255,10 +255,6 @@ class RecordingSandbox:
 
     result: CommandResult = field(default_factory=lambda: CommandResult(exit_code=0, data={"ok": True}))
     ran: list[tuple[Principal, BrowserCommand]] = field(default_factory=list)
-    foreseen: list[BrowserCommand] = field(default_factory=list)
-
-    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
-        self.foreseen.append(plan)
 
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         self.ran.append((principal, plan))

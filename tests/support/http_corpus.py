@@ -26,9 +26,6 @@ class RememberingSandbox:
 
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
-        return
-
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         key = (principal.subject, plan.session_id)
         if plan.name == "open":

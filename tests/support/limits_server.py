@@ -26,9 +26,6 @@ from support.loopback_server import serving
 
 
 class WaitingSandbox:
-    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
-        return
-
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         if plan.name == "wait":
             await anyio.sleep(int(plan.operands[0]) / 1000)

@@ -96,16 +96,6 @@ async def test_a_blocked_host_does_not_run_and_the_model_reads_why() -> None:
 
 
 @pytest.mark.promise("audit:no-secrets")
-async def test_a_sandbox_gets_ready_for_what_is_allowed_and_for_nothing_else() -> None:
-    allowed, refused = RecordingSandbox(), RecordingSandbox()
-    await a_pipeline(sandbox=allowed).handle(a_call("get", "title"))
-    await a_pipeline(sandbox=refused, policy=FakePolicy(blocked_hosts=frozenset({"a.example"}))).handle(
-        a_call("open", "https://a.example/")
-    )
-    assert [plan.name for plan in allowed.foreseen] == ["get"]
-    assert refused.foreseen == []
-
-
 async def test_records_hold_neither_typed_text_nor_paths_nor_queries() -> None:
     audit = RecordingAudit()
     pipeline = a_pipeline(audit=audit)

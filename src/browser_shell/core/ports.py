@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from typing_extensions import TypeVar
 
-from browser_shell.core.access import Activity, SessionWindow, TicketGrant
+from browser_shell.core.access import Activity, SessionWindow
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
 from browser_shell.core.decisions import Decision
@@ -158,9 +158,6 @@ Hook: TypeAlias = BeforeHook[PlanT] | AfterHook[PlanT]
 class Sandbox(Protocol):
     """Runs a command in a browser that can do no harm."""
 
-    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
-        """The plan was judged and is being recorded. The sandbox may get ready for it, and may not begin it."""
-
     async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, TryLater."""
 
@@ -174,9 +171,6 @@ class JobSandbox(Protocol):
 
 class Runner(Protocol[PlanT_contra]):
     """Finds the backend of a plan."""
-
-    def foresee(self, call: ToolCall, plan: PlanT_contra) -> None:
-        """The plan is allowed and will run once it is recorded: what helps it, and does nothing yet, may begin."""
 
     async def run(self, call: ToolCall, plan: PlanT_contra, tell: ReportProgress) -> CommandResult:
         """Raises: what the backend raises."""
@@ -312,13 +306,6 @@ class BrowserSessions(Protocol):
         """The driver's name for a session, whether it is open or not."""
 
     async def close(self, subject: str, session_id: str) -> bool: ...
-
-
-class TicketOffice(Protocol):
-    """Tickets open a viewer's socket, once."""
-
-    def spend(self, ticket: str) -> TicketGrant | None:
-        """What the ticket was worth; None for one that is unknown, expired or already spent."""
 
 
 class HumanControl(Protocol):

@@ -21,8 +21,6 @@ class TalkativeRunner:
 
     said: str
 
-    def foresee(self, call: ToolCall, plan: Plan) -> None: ...
-
     async def run(self, call: ToolCall, plan: Plan, tell: ReportProgress) -> CommandResult:
         await tell(1.0, 60.0, self.said)
         return CommandResult(exit_code=0)
