@@ -182,7 +182,16 @@ async def direct_chromium(
     mine, theirs = partial(make_private_directory, owner=None), partial(make_private_directory, owner=account)
     marks, logs, home = mine(base / "marks"), mine(base / "log"), theirs(base / "home")
     size = {"width": settings.display_width, "height": settings.display_height}
-    display_settings = DisplaySettings(directory=theirs(base / "x"), marks=marks, logs=logs, account=account, **size)
+    display_settings = DisplaySettings(
+        directory=theirs(base / "x"),
+        window_manager_home=home,  # No window manager runs here.
+        shortcuts=base / "shortcuts",
+        marks=marks,
+        logs=logs,
+        account=account,
+        width=settings.display_width,
+        height=settings.display_height,
+    )
     chromium = ChromiumSettings(
         program=settings.chromium,
         profile=home / "profile",

@@ -73,7 +73,7 @@ def _make_layout(root: Path, account: Account | None) -> RuntimeLayout:
         # A name of one letter: below it Chromium makes a socket with a name of 44 bytes, and 107 are all there are.
         temporary=for_children("t"),
         artifacts=for_children("out"),
-        # The driver may look into these two but not write: a configuration there would be obeyed.
+        # The driver and the window manager may read these two but not write: they obey configuration found there.
         driver_home=make_private_directory(root / "empty", owner=None, mode=0o555),
         config=make_private_directory(root / "etc", owner=None, mode=0o755),
         marks=make_private_directory(root / "marks", owner=None),
