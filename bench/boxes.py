@@ -21,7 +21,12 @@ from pathlib import Path
 from anyio.abc import Process
 from anyio.from_thread import BlockingPortal
 
-from browser_shell.browser.chromium.display import DisplaySettings, keep_window_manager, running_display, write_shortcuts
+from browser_shell.browser.chromium.display import (
+    DisplaySettings,
+    keep_window_manager,
+    running_display,
+    write_shortcuts,
+)
 from browser_shell.browser.chromium.process import ChromiumSettings, chromium_argv, chromium_env
 from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account, make_private_directory

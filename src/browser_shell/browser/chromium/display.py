@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process
 
+from browser_shell.browser.chromium.log_files import open_log_file
 from browser_shell.core.errors import BrowserUnavailable
 from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account
@@ -61,8 +62,8 @@ async def running_display(settings: DisplaySettings) -> AsyncIterator[RunningDis
     cookie = settings.directory / "Xauthority"
     _write_cookie(cookie, settings.account)
     make_socket_directory()
-    read_end, write_end = os.pipe()
-    with (settings.logs / "xvnc.log").open("wb") as log:
+    with open_log_file(settings.logs / "xvnc.log") as log:
+        read_end, write_end = os.pipe()
         process = await spawn.start(
             spawn.Service(
                 name="Xvnc",
@@ -164,7 +165,7 @@ def write_shortcuts(path: Path) -> None:
 async def keep_window_manager(settings: DisplaySettings, display: RunningDisplay) -> None:
     """Runs the window manager for as long as the display lives; without one, a popup could not be closed by mouse."""
     while True:
-        with (settings.logs / "window-manager.log").open("wb") as log:
+        with open_log_file(settings.logs / "window-manager.log") as log:
             process = await spawn.start(
                 spawn.Service(
                     name="the window manager",

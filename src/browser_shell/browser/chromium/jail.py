@@ -14,6 +14,7 @@ import anyio
 import structlog
 from anyio.abc import Process
 
+from browser_shell.browser.chromium.log_files import open_log_file
 from browser_shell.browser.chromium.namespace_sockets import NamespaceSockets
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from browser_shell.core.json_values import JsonObject
@@ -108,7 +109,7 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
         "overlays": {"/etc/chromium": str(settings.chromium_policies)},
     }
     with ours:
-        with theirs, (settings.logs / "chromium.log").open("wb") as log:
+        with theirs, open_log_file(settings.logs / "chromium.log") as log:
             process = await spawn.start(
                 spawn.Service(
                     name="the jail",

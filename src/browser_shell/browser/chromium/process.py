@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process, SocketStream
 
+from browser_shell.browser.chromium.log_files import open_log_file
 from browser_shell.browser.devtools.client import DevTools
 from browser_shell.core.errors import BrowserUnavailable
 from browser_shell.process import orphans, spawn
@@ -112,7 +113,7 @@ def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> 
 @asynccontextmanager
 async def unjailed_chromium(settings: ChromiumSettings, display_env: Mapping[str, str]) -> AsyncIterator[Process]:
     """For --unsafe-no-jail: Chromium on this machine's own network, ended with the block."""
-    with (settings.logs / "chromium.log").open("wb") as log:
+    with open_log_file(settings.logs / "chromium.log") as log:
         process = await spawn.start(
             spawn.Service(
                 name="Chromium",
