@@ -12,6 +12,7 @@ import structlog
 
 from browser_shell.core.access import Activity
 from browser_shell.core.calls import ToolCall
+from browser_shell.core.decisions import refusal_type
 from browser_shell.core.errors import (
     AuditUnavailable,
     BrowserShellError,
@@ -20,7 +21,6 @@ from browser_shell.core.errors import (
     ErrorCode,
     ExecutionTimedOut,
     HookFailed,
-    PolicyBlocked,
     TryLater,
     UnknownTool,
 )
@@ -148,7 +148,7 @@ class Pipeline(Generic[PlanT]):
         trail.plan = await self._before(trail.call, trail.plan)
         decision = self.policy.decide(trail.plan, await self._look_up(trail.plan))
         if not decision.allowed:
-            raise PolicyBlocked(decision.reason, rule_id=decision.rule_id)
+            raise refusal_type(decision.rule_id)(decision.reason, rule_id=decision.rule_id)
         refuse_while_human_controls(self.human)
         return trail.plan
 

@@ -26,6 +26,8 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Hook
 from browser_shell.core.records import RecordKind
 from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.policy.document import PolicyDocument
+from browser_shell.policy.rules import UrlPolicy
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from support.fake_hooks import CrashingAfterHook, CrashingBeforeHook, NamingHook, RefusingHook
@@ -93,6 +95,19 @@ async def test_a_blocked_host_does_not_run_and_the_model_reads_why() -> None:
     assert sandbox.ran == []
     assert audit.kinds == REFUSED
     assert (audit.records[1].rule_id, audit.records[1].host) == ("host.blocked", "bad.example")
+
+
+async def test_a_host_that_does_not_resolve_is_refused_with_its_own_code() -> None:
+    audit, sandbox = RecordingAudit(), RecordingSandbox()
+    pipeline = a_pipeline(policy=UrlPolicy(PolicyDocument()), resolver=FakeResolver(), audit=audit, sandbox=sandbox)
+    outcome = await pipeline.handle(a_call("open", "https://nosuch.example/"))
+    assert (outcome.exit_code, outcome.error, outcome.rule_id) == (1, ErrorCode.NAME_NOT_RESOLVED, "dns.no_answer")
+    assert outcome.stderr == (
+        f"NAME_NOT_RESOLVED: nosuch.example does not resolve (rule dns.no_answer)\n{ErrorCode.NAME_NOT_RESOLVED.advice}"
+    )
+    assert sandbox.ran == []
+    assert audit.kinds == REFUSED
+    assert [record.rule_id for record in audit.records] == ["", "dns.no_answer", "dns.no_answer"]
 
 
 @pytest.mark.promise("audit:no-secrets")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from browser_shell.core.decisions import NO_ANSWER_RULE, refusal_type
 from browser_shell.core.egress import Denial
 from browser_shell.core.errors import ErrorCode
 from browser_shell.core.results import CommandResult
@@ -31,11 +32,15 @@ def report_policy_denials(
     caused = [denial for denial in denials if denial.at >= began]
     spoiler = _spoiler(result, caused)
     if spoiler is not None:
-        return _blocked(f"blocked by egress policy: {spoiler.reason}", spoiler.rule_id), []
-    told = dict.fromkeys(f"blocked by egress policy: {d.host} ({d.reason}; rule {d.rule_id})" for d in denials)
+        return _blocked(f"{_cause(spoiler)}: {spoiler.reason}", spoiler.rule_id), []
+    told = dict.fromkeys(f"{_cause(d)}: {d.host} ({d.reason}; rule {d.rule_id})" for d in denials)
     lines = list(told)
     more = [f"{len(lines) - _HOSTS_TOLD} more hosts were blocked"] if len(lines) > _HOSTS_TOLD else []
     return _without_error_page(result), [*lines[:_HOSTS_TOLD], *more]
+
+
+def _cause(denial: Denial) -> str:
+    return "host not found" if denial.rule_id == NO_ANSWER_RULE else "blocked by egress policy"
 
 
 def _spoiler(result: CommandResult, caused: Sequence[Denial]) -> Denial | None:
@@ -79,9 +84,5 @@ def _place(url: str) -> tuple[str, int]:
 
 
 def _blocked(message: str, rule_id: str) -> CommandResult:
-    return CommandResult(
-        exit_code=ErrorCode.POLICY_BLOCKED.exit_code,
-        error=ErrorCode.POLICY_BLOCKED,
-        rule_id=rule_id,
-        message=message,
-    )
+    code = refusal_type(rule_id).code
+    return CommandResult(exit_code=code.exit_code, error=code, rule_id=rule_id, message=message)

@@ -1,19 +1,28 @@
-"""Every way a call can go wrong, in one table, and the exceptions that carry them.
+"""Every error of a call: its code, its exit code, its advice for the model, and the exceptions that carry them.
 
-BrowserShellError
+BrowserShellError            unexpected fault in the server (exit 127)
 ├── CallRefused              the call may not happen; nothing ran
 │   ├── ArgumentsInvalid     outside the grammar (exit 2)
 │   ├── PolicyBlocked        inside the grammar, against the policy (exit 126)
+│   ├── NameNotResolved      the host of the URL has no address (exit 1)
+│   ├── HookFailed           a hook crashed or took too long (exit 126)
 │   └── TryLater             allowed, but not now (exit 75)
-├── ExecutionTimedOut        outlived its deadline and was killed (exit 124)
-├── SandboxUnavailable       the browser or its driver never ran the command (exit 127)
-├── SandboxViolation         a container job broke a rule of its box (exit 126)
-├── SessionGone              the page that the command means was lost (exit 1)
+│       ├── HumanInControl       a person controls the browser
+│       ├── RateLimited          too many calls in this time, or at once
+│       ├── BudgetExceeded       the budget of this task is used up
+│       └── LimitsUnavailable    calls cannot be counted
+├── ExecutionTimedOut        the deadline passed and the command was killed (exit 124)
+├── SandboxUnavailable       the command never ran, or its end is unknown (exit 127)
+│   ├── BrowserUnavailable       Chromium is down or restarting
+│   │   └── JailUnavailable          the jail cannot be created; the browser does not start
+│   └── EngineUnavailable        the container engine did not run the job
+├── SandboxViolation         a container job broke a rule of its container (exit 126)
+├── SessionGone              the page of the session is lost (exit 1)
 ├── DialogOpen               a dialog blocks the page (exit 1)
-├── OutputTooLarge           more than the server hands out (exit 1)
+├── OutputTooLarge           more output than the server returns (exit 1)
 ├── AuditUnavailable         the call could not be recorded, so it did not run (exit 75)
 ├── UnknownTool              no such tool on this endpoint (a protocol error)
-└── ConfigurationInvalid     a setting or policy file is wrong; the start stops
+└── ConfigurationInvalid     a setting or policy file is wrong; the server does not start
 """
 
 from __future__ import annotations
@@ -30,7 +39,7 @@ class _Code:
 
 
 class ErrorCode(Enum):
-    """The code word that begins `stderr`, its exit code, its number in `_meta`, and what to do about it.
+    """The code word that begins `stderr`, with its exit code, its number in `_meta` and its advice.
 
     -32004 to -32007 are the product's JSON-RPC codes; -32602 and -32603 are JSON-RPC's own. The positive numbers
     lie outside the range that MCP 2026-07-28 reserves.
@@ -38,6 +47,9 @@ class ErrorCode(Enum):
 
     INVALID_ARGUMENTS = _Code(2, -32602, "Correct the arguments; the message names the field and the rule.")
     POLICY_BLOCKED = _Code(126, -32004, "Do not repeat the call: this server's policy forbids it.")
+    NAME_NOT_RESOLVED = _Code(
+        1, 1014, "Check the spelling of the host, try again later, or open another page. Nothing was opened."
+    )
     TIMEOUT = _Code(
         124,
         -32007,
@@ -80,7 +92,7 @@ class ErrorCode(Enum):
 
 
 class BrowserShellError(Exception):
-    """Root of everything this product raises on purpose. `public_message` is safe to show a model."""
+    """Root of all errors of this product. `public_message` is safe to show to a model."""
 
     code: ErrorCode = ErrorCode.INTERNAL_ERROR
 
@@ -103,9 +115,21 @@ class ArgumentsInvalid(CallRefused, ValueError):
 
 
 class PolicyBlocked(CallRefused, PermissionError):
-    """The arguments are well formed, and the policy says no."""
+    """The arguments are well formed, and the policy forbids the call."""
 
     code = ErrorCode.POLICY_BLOCKED
+
+
+class NameNotResolved(CallRefused):
+    """The host of a URL has no address, so there is nothing to judge and nothing to open."""
+
+    code = ErrorCode.NAME_NOT_RESOLVED
+
+
+class HookFailed(CallRefused):
+    """A hook crashed or took too long. The call is refused, or its result is withheld."""
+
+    code = ErrorCode.HOOK_FAILED
 
 
 class TryLater(CallRefused):
@@ -119,7 +143,7 @@ class TryLater(CallRefused):
 
 
 class HumanInControl(TryLater):
-    """A person has taken the browser over."""
+    """A person controls the browser."""
 
     code = ErrorCode.HUMAN_IN_CONTROL
 
@@ -131,37 +155,25 @@ class RateLimited(TryLater):
 
 
 class BudgetExceeded(TryLater):
-    """The governance budget of a task (retries, time) is used up."""
+    """The budget of a task (retries or execution time) is used up."""
 
     code = ErrorCode.BUDGET_EXCEEDED
 
 
 class LimitsUnavailable(TryLater):
-    """What counts the calls does not answer, so nobody knows whether there is room."""
+    """The counters of the limits do not answer, so the call cannot be admitted."""
 
     code = ErrorCode.LIMITS_UNAVAILABLE
 
 
-class SandboxViolation(BrowserShellError):
-    """A job asked for, or did, what its container does not allow."""
-
-    code = ErrorCode.SANDBOX_VIOLATION
-
-
-class HookFailed(CallRefused):
-    """A hook raised something it should not have. The call is refused, or its result withheld."""
-
-    code = ErrorCode.HOOK_FAILED
-
-
 class ExecutionTimedOut(BrowserShellError, TimeoutError):
-    """The command outlived its deadline and was killed."""
+    """The deadline passed and the command was killed."""
 
     code = ErrorCode.TIMEOUT
 
 
 class SandboxUnavailable(BrowserShellError):
-    """What should have run the command was not there; the command did not run, or nobody knows its end."""
+    """The backend was not available: the command did not run, or its end is unknown."""
 
     code = ErrorCode.DRIVER_UNAVAILABLE
 
@@ -173,17 +185,23 @@ class BrowserUnavailable(SandboxUnavailable):
 
 
 class EngineUnavailable(SandboxUnavailable):
-    """A job could not be run, or its end could not be kept."""
+    """A job could not run, or its result could not be stored."""
 
     code = ErrorCode.ENGINE_UNAVAILABLE
 
 
 class JailUnavailable(BrowserUnavailable):
-    """The browser may not run without its jail, and the jail cannot be made. No jail, no start."""
+    """The jail cannot be created, and the browser does not start without it."""
+
+
+class SandboxViolation(BrowserShellError):
+    """A job requested or did something that its container does not allow."""
+
+    code = ErrorCode.SANDBOX_VIOLATION
 
 
 class SessionGone(BrowserShellError):
-    """The session ended without being closed, so what this command means no longer exists."""
+    """The session ended without `close`, so the page that the command refers to is lost."""
 
     code = ErrorCode.SESSION_GONE
 
@@ -195,7 +213,7 @@ class DialogOpen(BrowserShellError):
 
 
 class OutputTooLarge(BrowserShellError):
-    """What the command made is larger than the server hands out."""
+    """The output of the command is larger than the server returns."""
 
     code = ErrorCode.OUTPUT_TOO_LARGE
 
@@ -222,9 +240,9 @@ PRECEDENCE = (
     ErrorCode.SANDBOX_VIOLATION,
     ErrorCode.POLICY_BLOCKED,
 )
-"""Which of these a call is told when several are true of it (spec 004). Guards stand in an order that follows it."""
+"""The order of importance when several of these apply to one call (spec 004). Guards run in this order, too."""
 
 
 def foremost(*errors: BrowserShellError) -> BrowserShellError:
-    """Of several errors that are all true of one call, the one that its caller is told."""
+    """Return the most important of several errors that apply to one call."""
     return min(errors, key=lambda error: PRECEDENCE.index(error.code) if error.code in PRECEDENCE else len(PRECEDENCE))

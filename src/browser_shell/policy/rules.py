@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from browser_shell.core.decisions import Decision
+from browser_shell.core.decisions import NO_ANSWER_RULE, Decision
 from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.policy.addresses import IpAddress, classify
 from browser_shell.policy.bad_ports import BAD_PORTS
@@ -125,7 +125,7 @@ class UrlPolicy:
 
     def _judge_answers(self, target: UrlTarget, addresses: Sequence[IpAddress]) -> Decision:
         if not addresses:
-            return _denied("dns.no_answer", f"{target.host} does not resolve")
+            return _denied(NO_ANSWER_RULE, f"{target.host} does not resolve")
         for address in addresses:
             decision = classify(address)
             if not decision.allowed and not self._exempt(address, target.port):

@@ -23,8 +23,9 @@ from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
 from browser_shell.browser.sessions import SessionLimits, Sessions
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.access import Activity
+from browser_shell.core.decisions import refusal_type
 from browser_shell.core.egress import Denial
-from browser_shell.core.errors import ConfigurationInvalid, ErrorCode
+from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import ActivityFeed, AuditLog, Clock, HumanControl
 from browser_shell.egress.denial_audit import DenialRecords
 from browser_shell.egress.dialer import Dialer
@@ -134,7 +135,7 @@ def shown_denial(denial: Denial, *, at: float) -> Activity:
         subject=denial.requester.subject,
         session_id=denial.requester.session_id,
         what="blocked",
-        result=ErrorCode.POLICY_BLOCKED.name,
+        result=refusal_type(denial.rule_id).code.name,
         detail=f"{denial.host}:{denial.port} ({denial.rule_id})",
     )
 

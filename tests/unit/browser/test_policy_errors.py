@@ -52,6 +52,14 @@ def test_a_call_that_a_refusal_spoiled_is_that_refusal(result: CommandResult, de
     assert notices == []
 
 
+@pytest.mark.parametrize("result", [landed("http://nosuch.example/"), TUNNEL])
+def test_a_page_whose_host_does_not_resolve_has_its_own_error_code(result: CommandResult) -> None:
+    explained, notices = report_policy_denials(result, [a_denial("nosuch.example", rule="dns.no_answer")], BEGAN)
+    assert (explained.error, explained.exit_code) == (ErrorCode.NAME_NOT_RESOLVED, 1)
+    assert explained.rule_id == "dns.no_answer"
+    assert notices == []
+
+
 @pytest.mark.parametrize(
     ("result", "denials"),
     [
