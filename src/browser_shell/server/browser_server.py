@@ -89,7 +89,7 @@ def access_of(settings: Settings) -> Access:
     if wanted.unsafe_no_auth:
         if not is_loopback(settings.host):
             raise ConfigurationInvalid(f"--unsafe-no-auth: not on {settings.host}, only on a loopback address")
-        return Access(callers=NoAuth())
+        return Access(authenticator=NoAuth())
     if not wanted.jwt_public_key:
         return throwaway_access(clock=clock)
     return access_by_key(
@@ -112,7 +112,7 @@ async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int],
         app = build_front(
             front_settings,
             handler=parts.pipeline,
-            callers=access.callers,
+            callers=access.authenticator,
             viewer=_live_view(settings, parts),
             audit=parts.pipeline.audit,
             clock=parts.pipeline.clock,

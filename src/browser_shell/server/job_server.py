@@ -73,7 +73,7 @@ async def serve_jobs(settings: Settings, *, access: Access, on_ready: Callable[[
         app = build_front(
             front_settings,
             handler=running.pipeline,
-            callers=access.callers,
+            callers=access.authenticator,
             viewer=None,
             audit=running.pipeline.audit,
             clock=running.pipeline.clock,
