@@ -71,7 +71,7 @@ class Gateway:
         sending = guarded(send, self._grants(scope, headers))
         refused = self._judge_edge(scope, headers)
         if refused is not None:
-            self.metrics.denied(refused.status_code)
+            self.metrics.record_denial(refused.status_code)
             await refused(scope, receive, sending)
         elif scope["type"] == "websocket":
             await self._socket(scope, headers, receive, sending)
@@ -166,7 +166,7 @@ class Gateway:
 
     async def _deny(self, refused: Response | None, scope: Scope, receive: Receive, send: Send) -> None:
         answer = refused or refusal(403, "Forbidden")
-        self.metrics.denied(answer.status_code)
+        self.metrics.record_denial(answer.status_code)
         await answer(scope, receive, send)
 
     # What is done for them.
