@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.audit.chain import OwnKind, digest_of
-from browser_shell.audit.entries import as_written
-from browser_shell.audit.files import LogFiles
-from browser_shell.audit.keys import PublicKey
-from browser_shell.audit.reading import Entry, read_entries
+from browser_shell.audit.query import Entry, read_entries
+from browser_shell.audit.serialise import sanitise_value
+from browser_shell.audit.signing import PublicKey
+from browser_shell.audit.storage import LogFiles
 from browser_shell.audit.verify import verify_log
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject
@@ -135,5 +135,5 @@ def _differences(document: JsonObject, announced: Entry) -> Iterator[str]:
     """Whoever killed the server could change what it had written of the run; the log they could not."""
     for name, words in _SAME_IN_BOTH.items():
         said = document.get(name)
-        if not isinstance(said, str) or as_written(said) != announced.word(name):
+        if not isinstance(said, str) or sanitise_value(said) != announced.word(name):
             yield f"its {words} is not the one in the audit log"

@@ -5,17 +5,16 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from browser_shell.core.containers import ContainerLimits, ContainerReport
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.plans import ContainerJob
-from browser_shell.core.records import Receipt
+from browser_shell.core.records import Receipt, utc_timestamp
 from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile
+from browser_shell.process.atomic_file import replace_file
 
 FORMAT = "browser-shell evidence 1"
 EVIDENCE_NAME = "evidence.json"
@@ -58,7 +57,7 @@ class RunFacts:
             image=image,
             limits=_plain(asdict(limits)),
             policy_digest=policy_digest,
-            began=moment(began),
+            began=utc_timestamp(began),
         )
 
 
@@ -119,7 +118,7 @@ def write_evidence(run_directory: Path, document: JsonObject) -> WrittenEvidence
     content = as_bytes(document)
     if len(content) > MAX_EVIDENCE_BYTES:
         raise OSError(errno.EFBIG, f"it would have {len(content)} bytes, and verify reads {MAX_EVIDENCE_BYTES}")
-    write_whole(run_directory / EVIDENCE_NAME, content)
+    replace_file(run_directory / EVIDENCE_NAME, content)
     return WrittenEvidence(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
 
 
@@ -128,29 +127,8 @@ def as_bytes(document: JsonObject) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n"
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Raises: OSError."""
-    aside = path.with_name(f".{path.name}.new")
-    aside.unlink(missing_ok=True)
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
 def parameters_of(plan: ContainerJob) -> JsonObject:
     return _plain({**asdict(plan), "runner": plan.runner.value})
-
-
-def moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _outcome(end: RunEnd) -> JsonObject:

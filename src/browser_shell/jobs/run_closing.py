@@ -72,7 +72,7 @@ class RunCloser:
         try:
             for file in files[:_MAX_FILE_RECORDS]:
                 await self._record(facts, f"{OUTPUT_NAME}/{file.path}", file.size, file.sha256)
-            await self._record(facts, EVIDENCE_NAME, evidence.size, evidence.sha256, at_once=True)
+            await self._record(facts, EVIDENCE_NAME, evidence.size, evidence.sha256, durable=True)
             await anyio.to_thread.run_sync(self.store.end, facts.run_id)
         except (AuditUnavailable, OSError):
             # Until then `evidence verify` finds no record of it and says so.
@@ -91,7 +91,7 @@ class RunCloser:
         content = read_plain_file(self.store.root / run_id / EVIDENCE_NAME, max_bytes=MAX_EVIDENCE_BYTES)
         return WrittenEvidence(sha256=hashlib.sha256(content).hexdigest(), size=len(content)) if content else None
 
-    async def _record(self, facts: RunFacts, path: str, size: int, sha256: str, *, at_once: bool = False) -> None:
+    async def _record(self, facts: RunFacts, path: str, size: int, sha256: str, *, durable: bool = False) -> None:
         await self.audit.record(
             AuditRecord(
                 kind=RecordKind.MCP_FILE_WRITE,
@@ -102,6 +102,6 @@ class RunCloser:
                 path=path,
                 size_bytes=size,
                 sha256=sha256,
-                at_once=at_once,
+                durable=durable,
             )
         )

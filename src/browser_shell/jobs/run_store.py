@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from browser_shell.core.json_values import JsonValue
-from browser_shell.jobs.evidence import EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME, RunFacts, write_whole
+from browser_shell.jobs.evidence import EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME, RunFacts
+from browser_shell.process.atomic_file import replace_file
 
 FACTS_NAME = "run.json"
 MAX_KEPT_RUNS = 10_000
@@ -43,7 +44,7 @@ class RunStore:
         """Raises: OSError."""
         directory = self.root / facts.run_id
         directory.mkdir(mode=0o700)
-        write_whole(directory / FACTS_NAME, json.dumps(asdict(facts)).encode("ascii"))
+        replace_file(directory / FACTS_NAME, json.dumps(asdict(facts)).encode("ascii"))
         return directory
 
     def end(self, run_id: str) -> None:

@@ -26,11 +26,11 @@ from browser_shell.core.errors import (
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReceiptLog, ReportProgress
-from browser_shell.core.records import AuditRecord, Receipt, RecordKind
+from browser_shell.core.records import AuditRecord, Receipt, RecordKind, utc_timestamp
 from browser_shell.core.results import CommandResult
 from browser_shell.jobs.answer import answer, broken_rule
 from browser_shell.jobs.command_line import JobWords, runner_command
-from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts, moment
+from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts
 from browser_shell.jobs.output_tail import OutputTail
 from browser_shell.jobs.run_closing import ClosedRun, RunCloser
 from browser_shell.jobs.run_store import RunStore
@@ -212,7 +212,7 @@ class ContainerSandbox:
                 RunEnd(
                     end=end,
                     complete=run.report is not None and run.report.output_complete,
-                    ended=moment(self.clock.wall()),
+                    ended=utc_timestamp(self.clock.wall()),
                     report=run.report,
                     tests=run.tests,
                     receipt=run.receipt,

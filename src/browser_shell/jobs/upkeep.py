@@ -11,8 +11,8 @@ import structlog
 
 from browser_shell.core.errors import AuditUnavailable, EngineUnavailable, SandboxUnavailable
 from browser_shell.core.ports import AuditLog, Clock, ContainerEngine
-from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts, moment
+from browser_shell.core.records import AuditRecord, RecordKind, utc_timestamp
+from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import FACTS_NAME, RunStore, StoredRun, is_run_id, runs_to_remove
 from browser_shell.policy.job_sections import MIB, RetentionSection
@@ -81,7 +81,7 @@ class JobUpkeep:
             if has_evidence:
                 await self.closer.finish(facts)
             else:
-                await self.closer.close(facts, RunEnd(end=end, complete=False, ended=moment(self.clock.wall())))
+                await self.closer.close(facts, RunEnd(end=end, complete=False, ended=utc_timestamp(self.clock.wall())))
 
     async def _remove_old_runs(self) -> None:
         runs = await anyio.to_thread.run_sync(self.store.runs)
@@ -118,7 +118,7 @@ class JobUpkeep:
                 error=error,
                 container_id=container_id,
                 size_bytes=size_bytes,
-                at_once=True,
+                durable=True,
             )
         )
 
@@ -132,5 +132,5 @@ def _unknown(run: StoredRun) -> RunFacts:
         image="",
         limits={},
         policy_digest="",
-        began=moment(run.modified),
+        began=utc_timestamp(run.modified),
     )

@@ -13,12 +13,11 @@ import structlog
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Limits, Tool
 from browser_shell.egress.resolver import SystemResolver
-from browser_shell.hooks.plugins import installed_job_hooks
-from browser_shell.hooks.standard import job_chain
+from browser_shell.hooks.chain import installed_job_hooks, job_chain
 from browser_shell.http.front import build_front
 from browser_shell.http.server import listen_on, serve_listener
 from browser_shell.http.tokens import Access
-from browser_shell.limits.opening import opened_gate
+from browser_shell.limits.gate import open_gate
 from browser_shell.mcp_server.stdio import run_stdio
 from browser_shell.ops.health import serve_health
 from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
@@ -115,7 +114,7 @@ async def _run(settings: Settings, front: Callable[[_Running], Awaitable[None]])
     async with anyio.create_task_group() as foreground:
         foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
         async with (
-            opened_gate(
+            open_gate(
                 settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
             ) as limits,
             _running(settings, limits) as running,

@@ -184,7 +184,7 @@ class WatchingAudit(RecordingAudit):
 
     async def record(self, record: AuditRecord) -> None:
         if record.path == "evidence.json":
-            assert record.at_once, "run.json goes next, so this must be on the disk"
+            assert record.durable, "run.json goes next, so this must be on the disk"
             assert (self.bench.run_directory / "run.json").exists()
             assert (self.bench.run_directory / "evidence.json").exists()
         await super().record(record)
@@ -234,6 +234,6 @@ async def test_a_container_whose_removal_cannot_be_recorded_stays(tmp_path: Path
     later = JobBench(tmp_path, engine)
     await later.upkeep().begin()
     assert engine.swept == []
-    assert [(record.kind, record.at_once) for record in later.audit.records] == [
+    assert [(record.kind, record.durable) for record in later.audit.records] == [
         (RecordKind.MCP_CONTAINER_CLEANUP, True)
     ]
