@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from browser_shell.core.errors import AuditUnavailable
-from browser_shell.jobs.containers.server_lock import ServerState, state_of
+from browser_shell.jobs.containers.engine import ServerState, server_state
 from support.job_box import ROOT, JobBox, processes_left
 
 HOLDER = """
@@ -142,10 +142,10 @@ def test_twenty_runs_leave_nothing_behind(box: JobBox) -> None:
 
 
 def test_a_lock_tells_whether_its_server_lives(box: JobBox, tmp_path: Path) -> None:
-    assert state_of(box.lock.path) is ServerState.ALIVE
+    assert server_state(box.lock.path) is ServerState.ALIVE
     (tmp_path / "gone.lock").touch()
-    assert state_of(tmp_path / "gone.lock") is ServerState.GONE
+    assert server_state(tmp_path / "gone.lock") is ServerState.GONE
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to(box.lock.path)
     for name in ("nowhere", "fifo", "link"):
-        assert state_of(tmp_path / name) is ServerState.UNKNOWN
+        assert server_state(tmp_path / name) is ServerState.UNKNOWN

@@ -1,4 +1,4 @@
-"""A container engine without containers, for the faults that a real one does not produce on demand."""
+"""A container engine without containers, for faults that a real one does not produce on demand."""
 
 from __future__ import annotations
 
@@ -13,9 +13,24 @@ from browser_shell.core.errors import SandboxUnavailable
 IMAGE = "sha256:" + "a" * 64
 
 
+def container_report(
+    *, end: ContainerEnd = ContainerEnd.EXITED, exit_code: int = 0, log_size: int = 0, output_complete: bool = True
+) -> ContainerReport:
+    return ContainerReport(
+        container_id="c0ffee",
+        image_id=IMAGE,
+        end=end,
+        exit_code=exit_code,
+        log_size=log_size,
+        log_cut=False,
+        timings=ContainerTimings(created=0.1, started=0.2, first_output=0.3, ended=1.2, removed=1.3),
+        output_complete=output_complete,
+    )
+
+
 @dataclass
 class ScriptedEngine:
-    """Runs nothing: leaves the files it was given, says what it was told to say, ends as it was told to end."""
+    """Runs nothing. Writes the given files and output, and reports the given end."""
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     output: bytes = b"1 passed\n"
@@ -42,22 +57,13 @@ class ScriptedEngine:
         on_output(self.output)
         order.log_path.write_bytes(self.output)
         for name, content in self.files.items():
-            place = order.output / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-        return ContainerReport(
-            container_id="c0ffee",
-            image_id=order.image,
-            end=self.end,
-            exit_code=self.exit_code,
-            log_size=len(self.output),
-            log_cut=False,
-            timings=ContainerTimings(created=0.1, started=0.2, first_output=0.3, ended=1.2, removed=1.3),
-            output_complete=True,
-        )
+            path = order.output / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return container_report(end=self.end, exit_code=self.exit_code, log_size=len(self.output))
 
     async def work(self, order: ContainerOrder) -> None:
-        """What happens between start and end."""
+        """Do nothing between start and end. Subclasses override this."""
 
     async def sweep(self, before_remove: Callable[[str, str], Awaitable[None]]) -> list[str]:
         removed: list[str] = []
@@ -71,11 +77,11 @@ class ScriptedEngine:
 class HangingEngine(ScriptedEngine):
     """A job that never ends by itself."""
 
-    begun: anyio.Event = field(default_factory=anyio.Event)
+    running: anyio.Event = field(default_factory=anyio.Event)
     killed: bool = False
 
     async def work(self, order: ContainerOrder) -> None:
-        self.begun.set()
+        self.running.set()
         try:
             await anyio.sleep_forever()
         finally:
@@ -84,7 +90,7 @@ class HangingEngine(ScriptedEngine):
 
 @dataclass
 class LostEngine(ScriptedEngine):
-    """The engine goes away in the middle of a run."""
+    """An engine that fails in the middle of a run."""
 
     async def work(self, order: ContainerOrder) -> None:
         raise SandboxUnavailable("the engine went away")

@@ -17,8 +17,7 @@ from typing import Any
 import anyio
 
 from browser_shell.core.containers import ContainerLimits, ContainerOrder, ContainerReport
-from browser_shell.jobs.containers.engine import DisposableContainers
-from browser_shell.jobs.containers.server_lock import ServerLock
+from browser_shell.jobs.containers.engine import DisposableContainers, ServerLock
 from browser_shell.server.browser_server import SystemClock
 
 ROOT = Path(__file__).parent.parent.parent

@@ -1,7 +1,8 @@
-"""Parts of the job side over a scripted engine, for what a real engine does not do on demand."""
+"""The job side over a scripted engine, for faults that a real engine does not produce on demand."""
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.plans import ContainerJob, JobRunner
-from browser_shell.core.ports import Clock
+from browser_shell.core.ports import Clock, ReportProgress, ignore_progress
+from browser_shell.core.results import CommandResult
+from browser_shell.jobs.evidence import RunFacts
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
@@ -30,14 +33,33 @@ def a_job_call(run_id: str = RUN, tool: str = "run_pytest", **arguments: Any) ->
     return ToolCall(call_id=run_id, principal=Principal(subject="ann"), tool=tool, arguments=arguments)
 
 
+def run_facts(run_id: str = RUN) -> RunFacts:
+    return RunFacts(
+        run_id=run_id,
+        subject="ann",
+        tool="run_pytest",
+        parameters={},
+        image=IMAGE,
+        limits={},
+        policy_digest="d",
+        start_time="2027-01-15T08:00:00.000+00:00",
+    )
+
+
+def an_output_directory(parent: Path) -> Path:
+    directory = parent / RUN / "output"
+    directory.mkdir(parents=True)
+    return directory
+
+
 @dataclass
 class JobBench:
-    """A sandbox with everything around it."""
+    """A sandbox with its workspace, run store, audit log and policy."""
 
     directory: Path
     engine: ScriptedEngine = field(default_factory=ScriptedEngine)
     audit: RecordingAudit = field(default_factory=RecordingAudit)
-    # Directories have the times of the real clock.
+    # Starts at the real time, because upkeep compares it with the times of directories.
     clock: Clock = field(default_factory=lambda: FakeClock(epoch=time.time()))
     policy: dict[str, Any] = field(default_factory=dict)
 
@@ -55,6 +77,23 @@ class JobBench:
     @property
     def run_directory(self) -> Path:
         return self.store.root / RUN
+
+    @property
+    def evidence_file(self) -> Path:
+        return self.run_directory / "evidence.json"
+
+    @property
+    def facts_file(self) -> Path:
+        return self.run_directory / "run.json"
+
+    @property
+    def evidence(self) -> Any:
+        return json.loads(self.evidence_file.read_bytes())
+
+    async def run(
+        self, job: ContainerJob | None = None, *, run_id: str = RUN, progress: ReportProgress = ignore_progress
+    ) -> CommandResult:
+        return await self.sandbox().run(a_job_call(run_id), job or a_job(), progress)
 
     def sandbox(self) -> ContainerSandbox:
         return ContainerSandbox(

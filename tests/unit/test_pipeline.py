@@ -23,7 +23,7 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.ports import Hook
+from browser_shell.core.ports import Hook, ReportProgress
 from browser_shell.core.records import RecordKind
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.policy.document import PolicyDocument
@@ -473,3 +473,23 @@ async def test_a_command_refused_as_such_has_a_record_of_its_own(
     assert audit.kinds == ["MCP_TOOL_CALL", *kinds, "TOOL_FINISHED"]
     assert {record.subcommand for record in audit.records} == {subcommand}
     assert "s3cret" not in repr(audit.records)
+
+
+class ProgressRunner:
+    """Reports progress with a secret in the message."""
+
+    async def run(self, call: ToolCall, plan: BrowserCommand, tell: ReportProgress) -> CommandResult:
+        await tell(1.0, 60.0, "GET /?access_token=s3cret")
+        return CommandResult(exit_code=0)
+
+
+@pytest.mark.promise("results:redacted")
+async def test_secrets_in_progress_messages_are_redacted() -> None:
+    messages: list[str] = []
+
+    async def on_progress(done: float, total: float, message: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        messages.append(message)
+
+    await replace(a_pipeline(), runner=ProgressRunner()).handle(a_call(), on_progress)
+    assert messages == ["GET /?access_token=[redacted]"]

@@ -1,1 +1,1 @@
-"""Hooks around every call: plugins, normalisation, redaction, truncation."""
+"""The chain around every call, and the built-in hooks."""

@@ -1,174 +1,123 @@
-"""Bearer tokens: keys, strict verification, and the principal that a token stands for.
-
-PyJWT verifies the signature and the registered claims. The checks around it are stricter than the RFCs require: one
-algorithm per key, three header parameters, canonical base64url, no duplicate JSON keys, bounded sizes.
-"""
+"""Who calls: bearer tokens, read as strictly as the standard allows, and what they are worth."""
 
 from __future__ import annotations
 
 import base64
-import binascii
+import json
 import re
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
-
-import jwt
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from functools import lru_cache
+from typing import Protocol
 
 from browser_shell.core.calls import Principal
-from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import Clock
+from browser_shell.http.keys import PrivateKey, VerifyKey, make_private_key, read_public_key, sign, verify_key
 from browser_shell.policy.strict_json import parse_json
 
 MAX_TOKEN_CHARACTERS = 8 * 1024
 MAX_SUBJECT_CHARACTERS = 255
 CLOCK_SKEW_SECONDS = 5
-"""Tolerance for `nbf` and `iat` only: the issuer's clock may run ahead. A token is never valid after its `exp`."""
-MAX_LIFETIME_SECONDS = 366 * 24 * 3600
+"""For `nbf` and `iat` only: an issuer's clock may run ahead of ours. A token is never good after its `exp`."""
+LONGEST_LIFETIME_SECONDS = 366 * 24 * 3600
 THROWAWAY_SECONDS = 30 * 24 * 3600
-"""Lifetime of the token of a server without a key. Its key exists in this process only."""
+"""The key is gone with the process, so the token is too."""
 
-ALGORITHMS = ("RS256", "ES256", "EdDSA")
-MIN_RSA_BITS = 2048
-MAX_RSA_BITS = 8192
-"""Larger keys make every rejected token expensive to verify."""
-MIN_RSA_EXPONENT = 65537
-_GENERATED_RSA_BITS = 3072
-_PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PUBLIC KEY-----", re.ASCII)
+_REMEMBERED_TOKENS = 256
 
 _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/=-]+)")
 _HEADER_KEYS = frozenset({"alg", "typ", "kid"})
-"""Other parameters select another way to verify (crit, jku, jwk, x5u, x5c, zip, b64, cty, enc) and are refused."""
+"""Every other one asks for a way to verify that we do not follow: crit, jku, jwk, x5u, x5c, zip, b64, cty, enc."""
 _TYPES = frozenset({"jwt", "at+jwt"})
 _KID = re.compile(r"[A-Za-z0-9._~+/=:-]{1,128}")
 
-PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
-PublicKey: TypeAlias = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
-
 
 @dataclass(frozen=True, slots=True)
-class AuthFailure:
-    """The reason why a request has no principal. It quotes nothing of the request, so it is safe to send back."""
+class Unknown:
+    """Nobody we know, and why. The reason is safe to show: it repeats nothing of what was sent."""
 
     reason: str
     presented: bool = True
-    """Whether the request had a credential at all."""
+    """Whether there was a credential at all."""
 
 
 class Authenticator(Protocol):
-    """Maps an Authorization header to a principal."""
+    """Turns an Authorization header into a caller."""
 
-    def identify(self, authorization: str | None) -> Principal | AuthFailure: ...
+    def identify(self, authorization: str | None) -> Principal | Unknown: ...
 
 
 class NoAuth:
-    """Authenticator of `--unsafe-no-auth`: every request is from the same local user."""
+    """--unsafe-no-auth: everyone is the same caller, as on a machine with one user."""
 
-    def identify(self, authorization: str | None) -> Principal | AuthFailure:
+    def identify(self, authorization: str | None) -> Principal | Unknown:
         return Principal(subject="local")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenAuthenticator:
-    """Accepts bearer tokens that are signed by one key."""
+class TokenHolders:
+    """Authenticator with a token that one key signed."""
 
-    key: PublicKey
+    key: VerifyKey
     clock: Clock
     audience: str | None = None
     issuer: str | None = None
 
-    def identify(self, authorization: str | None) -> Principal | AuthFailure:
+    def identify(self, authorization: str | None) -> Principal | Unknown:
         if authorization is None:
-            return AuthFailure("a token is needed", presented=False)
-        bearer = _BEARER.fullmatch(authorization)
-        if bearer is None:
-            return AuthFailure("the Authorization header is not Bearer and one token")
-        return self.verify(bearer[1])
+            return Unknown("a token is needed", presented=False)
+        found = _BEARER.fullmatch(authorization)
+        if found is None:
+            return Unknown("the Authorization header is not Bearer and one token")
+        return self.verify(found[1])
 
-    def verify(self, token: str) -> Principal | AuthFailure:
+    def verify(self, token: str) -> Principal | Unknown:
+        """What a token is worth now."""
         try:
-            _check_format(token, algorithm_of(self.key))
-            return self._principal(self._verified_claims(token))
-        except ValueError as invalid:
-            return AuthFailure(str(invalid))
-
-    def _verified_claims(self, token: str) -> JsonObject:
-        """Raises: ValueError."""
-        try:
-            claims: JsonObject = _JWT.decode(
-                token,
-                self.key,
-                algorithms=[algorithm_of(self.key)],
-                audience=self.audience,
-                issuer=self.issuer,
-                options={
-                    "require": ["exp", "sub"],
-                    "verify_aud": self.audience is not None,
-                    # PyJWT reads the system clock and truncates fractions; `_principal` compares these.
-                    "verify_exp": False,
-                    "verify_nbf": False,
-                    "verify_iat": False,
-                },
-            )
-        except jwt.InvalidSignatureError as invalid:
-            raise ValueError("the token's signature is wrong") from invalid
-        except jwt.MissingRequiredClaimError as invalid:
-            raise ValueError(f"the token has no {invalid.claim}") from invalid
-        except jwt.InvalidIssuerError as invalid:
-            raise ValueError("the token is from another issuer") from invalid
-        except jwt.InvalidAudienceError as invalid:
-            raise ValueError("the token is for another audience") from invalid
-        except jwt.InvalidTokenError as invalid:
-            raise ValueError("the token is malformed") from invalid
-        return claims
+            return self._principal(_signed_claims(self.key, token))
+        except ValueError as wrong:
+            return Unknown(str(wrong))
 
     def _principal(self, claims: JsonObject) -> Principal:
-        """Raises: ValueError."""
         now = self.clock.wall()
-        expires_at = _timestamp(claims, "exp")
+        expires_at = _moment(claims, "exp")
+        if expires_at is None:
+            raise ValueError("the token has no exp")
         if expires_at <= now:
             raise ValueError("the token has expired")
-        if expires_at > now + MAX_LIFETIME_SECONDS:
+        if expires_at > now + LONGEST_LIFETIME_SECONDS:
             raise ValueError("the token lives longer than a year")
         for claim in ("nbf", "iat"):
-            if claim in claims and _timestamp(claims, claim) > now + CLOCK_SKEW_SECONDS:
+            begins_at = _moment(claims, claim)
+            if begins_at is not None and begins_at > now + CLOCK_SKEW_SECONDS:
                 raise ValueError(f"the token's {claim} lies in the future")
-        return Principal(subject=_checked_subject(claims["sub"]), expires_at=expires_at)
-
-
-class _StrictJWT(jwt.PyJWT):
-    """PyJWT with our JSON parser: `json.loads` accepts duplicate keys, NaN and Infinity."""
-
-    def _decode_payload(self, decoded: dict[str, Any]) -> dict[str, Any]:
-        return _json_object(decoded["payload"])
-
-
-_JWT = _StrictJWT()
+        if self.issuer is not None and claims.get("iss") != self.issuer:
+            raise ValueError("the token is from another issuer")
+        if self.audience is not None and self.audience not in _audiences(claims.get("aud")):
+            raise ValueError("the token is for another audience")
+        return Principal(subject=_subject(claims.get("sub")), expires_at=expires_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The authenticator of a server, and the only valid token if the server made its own key."""
+    """Who may call, and for a server that was given no key the one token there is."""
 
-    authenticator: Authenticator
+    callers: Authenticator
     token: str | None = None
 
 
 def access_by_key(public_key: str, *, algorithm: str, audience: str | None, issuer: str | None, clock: Clock) -> Access:
-    """Accept tokens that the private half of JWT_PUBLIC_KEY signed. Raises: ConfigurationInvalid."""
+    """For holders of tokens that the private half of JWT_PUBLIC_KEY signed. Raises: ConfigurationInvalid."""
     key = read_public_key(public_key, algorithm)
-    return Access(authenticator=TokenAuthenticator(key=key, clock=clock, audience=audience, issuer=issuer))
+    return Access(callers=TokenHolders(key=key, clock=clock, audience=audience, issuer=issuer))
 
 
 def throwaway_access(*, clock: Clock) -> Access:
-    """Make a key pair, sign one token with it and discard the private key."""
+    """By a key that nobody else has and that nobody keeps."""
     private = make_private_key("EdDSA")
     token = make_token(private, subject="owner", seconds=THROWAWAY_SECONDS, now=clock.wall())
-    return Access(authenticator=TokenAuthenticator(key=private.public_key(), clock=clock), token=token)
+    return Access(callers=TokenHolders(key=verify_key(private.public_key()), clock=clock), token=token)
 
 
 def make_token(
@@ -180,29 +129,41 @@ def make_token(
     audience: str | None = None,
     issuer: str | None = None,
 ) -> str:
-    """Sign a token. Raises: ValueError for a subject that `TokenAuthenticator` would refuse."""
-    claims: JsonObject = {"sub": _checked_subject(subject), "iat": int(now), "exp": int(now + seconds)}
+    """A token that `TokenHolders` of the same key accept. Raises: ValueError for a subject that they would not."""
+    claims: JsonObject = {"sub": _subject(subject), "iat": int(now), "exp": int(now + seconds)}
     if audience is not None:
         claims["aud"] = audience
     if issuer is not None:
         claims["iss"] = issuer
-    return jwt.encode(claims, key, algorithm=algorithm_of(key.public_key()))
+    algorithm = verify_key(key.public_key()).algorithm
+    signed = ".".join(_encoded(json.dumps(part).encode()) for part in ({"alg": algorithm, "typ": "JWT"}, claims))
+    return f"{signed}.{_encoded(sign(key, signed.encode()))}"
 
 
-# Checks of the token's form, before PyJWT parses it.
+@lru_cache(maxsize=_REMEMBERED_TOKENS)
+def _signed_claims(key: VerifyKey, token: str) -> JsonObject:
+    """What a token says, if the key signed it. Whether that is good now is another question, asked every time.
 
+    Only good ones are remembered: a wrong one raises, and a raised error is not kept.
 
-def _check_format(token: str, algorithm: str) -> None:
-    """Refuse every token that is not in the one accepted form. Raises: ValueError, quoting nothing of the token."""
-    compact = _COMPACT.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
-    if compact is None:
+    Raises: ValueError, in words that repeat nothing of the token.
+    """
+    found = _COMPACT.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
+    if found is None:
         raise ValueError("not a token")
-    header, _, _ = (_decode_base64url(part) for part in compact.groups())
-    if not _is_accepted_header(header, algorithm):
+    try:
+        header, claims, signature = (_decoded(part) for part in found.groups())
+    except ValueError as wrong:
+        raise ValueError("not a token") from wrong
+    # The header is read before the signature is checked, but all it can do is to be refused.
+    if not _header_is_ours(header, key.algorithm):
         raise ValueError("the token's header is not one that is accepted here")
+    if not key.signs(signature, token.rpartition(".")[0].encode("ascii")):
+        raise ValueError("the token's signature is wrong")
+    return _json_object(claims)
 
 
-def _is_accepted_header(encoded: bytes, algorithm: str) -> bool:
+def _header_is_ours(encoded: bytes, algorithm: str) -> bool:
     try:
         header = _json_object(encoded)
     except ValueError:
@@ -218,146 +179,48 @@ def _is_accepted_header(encoded: bytes, algorithm: str) -> bool:
     )
 
 
-def _decode_base64url(part: str) -> bytes:
-    """Raises: ValueError, also when unused bits of the last character are set: a token has one spelling."""
-    try:
-        data = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-    except binascii.Error as invalid:
-        raise ValueError("not a token") from invalid
-    if base64.urlsafe_b64encode(data).rstrip(b"=") != part.encode("ascii"):
-        raise ValueError("not a token")
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _decoded(part: str) -> bytes:
+    """Raises: ValueError. One value has one spelling here: unused bits are zero."""
+    data = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    if _encoded(data) != part:
+        raise ValueError("not canonical")
     return data
 
 
 def _json_object(data: bytes) -> JsonObject:
-    """Raises: ValueError, quoting nothing of the data."""
+    """Raises: ValueError, in words that repeat nothing of the data."""
     try:
         value = parse_json(data.decode("utf-8"))
-    except ValueError as invalid:
-        raise ValueError("the token is not plain JSON") from invalid
+    except ValueError as wrong:
+        raise ValueError("the token is not plain JSON") from wrong
     if not isinstance(value, dict):
         raise ValueError("the token is not a JSON object")  # noqa: TRY004  # bad data, not a bug
     return value
 
 
-def _timestamp(claims: JsonObject, name: str) -> float:
-    """Raises: ValueError."""
+def _moment(claims: JsonObject, name: str) -> float | None:
+    if name not in claims:
+        return None
     value = claims[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"the token's {name} is not a number")  # noqa: TRY004  # bad data, not a bug
     try:
         return float(value)
     except OverflowError as large:
-        raise ValueError(f"the token's {name} is out of range") from large
+        raise ValueError(f"the token's {name} is not a moment") from large
 
 
-def _checked_subject(value: JsonValue) -> str:
-    """Raises: ValueError."""
+def _audiences(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else [value]
+
+
+def _subject(value: JsonValue) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_SUBJECT_CHARACTERS:
         raise ValueError(f"the token's sub is not a text of 1 to {MAX_SUBJECT_CHARACTERS} characters")
     if not value.isprintable() or value != value.strip():
         raise ValueError("the token's sub holds characters that cannot be seen")
     return value
-
-
-# Keys.
-
-
-def algorithm_of(key: PublicKey) -> str:
-    """The one algorithm that a key is used with. The token's header never chooses."""
-    if isinstance(key, rsa.RSAPublicKey):
-        return "RS256"
-    return "ES256" if isinstance(key, ec.EllipticCurvePublicKey) else "EdDSA"
-
-
-def read_public_key(value: str, algorithm: str) -> PublicKey:
-    """Read JWT_PUBLIC_KEY: base64 of a PEM with one SubjectPublicKeyInfo.
-
-    Raises: ConfigurationInvalid. The message never holds key material.
-    """
-    pem = _decode_pem(value)
-    if b"PRIVATE KEY" in pem:
-        raise _unusable("it holds a PRIVATE key, which must not be on this machine; give the public half")
-    if not _PEM.fullmatch(pem.strip()):
-        raise _unusable("it does not decode to one PEM block named PUBLIC KEY")
-    try:
-        key = serialization.load_pem_public_key(pem)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as cause:
-        raise _unusable("its PEM block cannot be read as a public key") from cause
-    checked = _checked_key(key)
-    if algorithm_of(checked) != algorithm:
-        own = algorithm_of(checked)
-        raise _unusable(
-            f"the key is for {own}, and JWT_ALGORITHM is {algorithm}; set JWT_ALGORITHM={own} if you mean it"
-        )
-    return checked
-
-
-def make_private_key(algorithm: str) -> PrivateKey:
-    """Raises: ConfigurationInvalid for an algorithm that is not in `ALGORITHMS`."""
-    match algorithm:
-        case "RS256":
-            return rsa.generate_private_key(public_exponent=MIN_RSA_EXPONENT, key_size=_GENERATED_RSA_BITS)
-        case "ES256":
-            return ec.generate_private_key(ec.SECP256R1())
-        case "EdDSA":
-            return ed25519.Ed25519PrivateKey.generate()
-    raise ConfigurationInvalid(f"{algorithm[:20]!r} is not one of {', '.join(ALGORITHMS)}")
-
-
-def read_private_key(pem: bytes) -> PrivateKey:
-    """Raises: ConfigurationInvalid."""
-    try:
-        key = serialization.load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as cause:
-        raise ConfigurationInvalid("the key file is not an unencrypted PEM private key") from cause
-    if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
-        raise ConfigurationInvalid("the key file holds a key of a kind that signs no tokens here")
-    _checked_key(key.public_key())
-    return key
-
-
-def private_pem(key: PrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def public_pem(key: PrivateKey) -> bytes:
-    return key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-
-
-def _decode_pem(value: str) -> bytes:
-    if "-----BEGIN" in value:
-        raise _unusable("it is a PEM; base64 it once more: base64 -w0 public.pem")
-    try:
-        return base64.b64decode("".join(value.split()).encode("ascii"), validate=True)
-    except ValueError as cause:
-        raise _unusable("it is not base64; make it with: base64 -w0 public.pem") from cause
-
-
-def _checked_key(key: object) -> PublicKey:
-    """Raises: ConfigurationInvalid for a key that is weak, or that no accepted algorithm uses."""
-    match key:
-        case rsa.RSAPublicKey():
-            _check_rsa(key)
-            return key
-        case ec.EllipticCurvePublicKey():
-            if not isinstance(key.curve, ec.SECP256R1):
-                raise _unusable("its curve is not P-256, the only one for ES256")
-            return key
-        case ed25519.Ed25519PublicKey():
-            return key
-    raise _unusable("it is neither an RSA, nor a P-256, nor an Ed25519 key")
-
-
-def _check_rsa(key: rsa.RSAPublicKey) -> None:
-    if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
-        raise _unusable(f"an RSA key must have {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, not {key.key_size}")
-    numbers = key.public_numbers()
-    if numbers.e < MIN_RSA_EXPONENT or numbers.e % 2 == 0 or numbers.n % 2 == 0:
-        raise _unusable("its RSA exponent or modulus is not one that a sound key has")
-
-
-def _unusable(why: str) -> ConfigurationInvalid:
-    return ConfigurationInvalid(f"JWT_PUBLIC_KEY: {why}")

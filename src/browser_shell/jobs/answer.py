@@ -1,4 +1,4 @@
-"""What a caller is told of a run. The exit code and the end are the engine's; the counts are the job's own word."""
+"""The tool's answer about a run. Exit code and end come from the engine; the counts come from the job's own report."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from browser_shell.core.results import CommandResult
 from browser_shell.jobs.evidence import WrittenEvidence
 from browser_shell.jobs.output_files import Collected
 from browser_shell.jobs.output_tail import OutputTail
+from browser_shell.policy.job_sections import MIB
 
 MAX_ARTIFACTS = 100
 MAX_FAILURES = 20
-MIB = 1024 * 1024
 _COUNTS = ("passed", "failed", "errors", "skipped", "timed_out", "flaky")
 
 
@@ -32,17 +32,16 @@ def answer(
     evidence: WrittenEvidence,
 ) -> JsonObject:
     failures = tests.failures[:MAX_FAILURES] if tests else ()
-    left_out = (tests.failures_left_out + len(tests.failures) - len(failures)) if tests else 0
     text = output.last_lines(plan.output_lines)
     return {
         "run_id": run_id,
-        # A job can make its result worse than its exit code, and never better. What nobody can see did not pass.
+        # The job's report can only make the result worse than the exit code. A missing report is no pass.
         "passed": report.exit_code == 0 and report.output_complete and tests is not None and tests.all_well,
         "exit_code": report.exit_code,
         "seconds": round(report.timings.ended - report.timings.started, 3),
         "counts": {name: getattr(tests, name) for name in _COUNTS} if tests else None,
         "failures": [{"test": failure.test, "message": failure.message} for failure in failures],
-        "failures_left_out": left_out,
+        "failures_left_out": tests.failures_left_out + len(tests.failures) - len(failures) if tests else 0,
         "output": text,
         "output_cut": report.log_cut or output.is_cut(text),
         "artifacts_complete": report.output_complete,
@@ -53,28 +52,26 @@ def answer(
     }
 
 
-def broken_rule(report: ContainerReport, limits: ContainerLimits, run_id: str) -> CommandResult | None:
-    """The error of a run that was ended, or that filled its box; None for one that ended by itself."""
-    mib = limits.memory_bytes // MIB
+def limit_error(report: ContainerReport, limits: ContainerLimits, run_id: str) -> CommandResult | None:
+    """Return the error of a run that reached a limit; None for a run that ended by itself."""
     match report.end:
         case ContainerEnd.EXITED:
             return None
         case ContainerEnd.TIMED_OUT:
+            code, rule = ErrorCode.TIMEOUT, "sandbox.timeout_seconds"
             what = f"the job was not finished within {limits.timeout_seconds} s and was killed with all its processes"
-            broken = ErrorCode.TIMEOUT, "sandbox.timeout_seconds", what
         case ContainerEnd.OUT_OF_MEMORY:
-            what = f"the job needed more than its {mib} MiB of memory and was killed"
-            broken = ErrorCode.SANDBOX_VIOLATION, "sandbox.memory_mib", what
+            code, rule = ErrorCode.SANDBOX_VIOLATION, "sandbox.memory_mib"
+            what = f"the job needed more than its {limits.memory_bytes // MIB} MiB of memory and was killed"
         case ContainerEnd.OUTPUT_FULL:
+            code, rule = ErrorCode.SANDBOX_VIOLATION, "sandbox.output"
             what = f"the job filled its /output ({limits.output_bytes // MIB} MiB, {limits.output_entries} entries)"
-            broken = ErrorCode.SANDBOX_VIOLATION, "sandbox.output", what
         case never:
             assert_never(never)
-    code, rule, what = broken
     return CommandResult(
         exit_code=code.exit_code,
         error=code,
         rule_id=rule,
-        message=f"{what}. What it left behind is kept as run {run_id}",
+        message=f"{what}. Its output and evidence are kept as run {run_id}",
         run_id=run_id,
     )

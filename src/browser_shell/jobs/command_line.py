@@ -1,4 +1,4 @@
-"""From a plan to the words of a runner. Every word is ours, or stands where it cannot become an option."""
+"""Builds the runner's command line from a plan. A value of the caller never stands where it could be an option."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ OUTPUT = "/output"
 JUNIT_REPORT = "report/junit.xml"
 PLAYWRIGHT_REPORT = "report/playwright.json"
 NODE_CONFIG = "/usr/local/lib/browser-shell/playwright.config.mjs"
-"""In the job image. It takes the project's own configuration and puts the policy's switches over it."""
+"""In the job image. Overrides the project's own configuration with the policy's switches."""
 _RESULTS = f"{OUTPUT}/test-results"
-_CACHE = "/tmp/pytest-cache"  # noqa: S108  of a container that has nothing else
+_CACHE = "/tmp/pytest-cache"  # noqa: S108 - a path inside the container
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobWords:
-    """What to run in the container, and where its report will be, relative to /output."""
+class RunnerCommand:
+    """The command to run in the container. `report` is the path of its report, relative to /output."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     report: str
 
 
-def runner_command(plan: ContainerJob) -> JobWords:
+def runner_command(plan: ContainerJob) -> RunnerCommand:
     directory = WORK if plan.project == "." else f"{WORK}/{plan.project}"
-    # The container's working directory is the workspace, whatever the project.
+    # The container starts in the workspace, not in the project.
     enter = ("/usr/bin/env", f"--chdir={directory}")
     if plan.runner is JobRunner.PLAYWRIGHT_NODE:
-        return JobWords(
+        return RunnerCommand(
             argv=(*enter, *_playwright_node(plan, directory)),
             environment=_node_environment(plan, directory),
             report=PLAYWRIGHT_REPORT,
         )
-    own = _playwright_python(plan) if plan.runner is JobRunner.PLAYWRIGHT_PYTHON else ()
-    return JobWords(argv=(*enter, *_pytest(plan, directory, own)), environment={}, report=JUNIT_REPORT)
+    options = _playwright_python(plan) if plan.runner is JobRunner.PLAYWRIGHT_PYTHON else ()
+    return RunnerCommand(argv=(*enter, *_pytest(plan, directory, options)), environment={}, report=JUNIT_REPORT)
 
 
-def _pytest(plan: ContainerJob, directory: str, own: tuple[str, ...]) -> tuple[str, ...]:
+def _pytest(plan: ContainerJob, directory: str, options: tuple[str, ...]) -> tuple[str, ...]:
     return (
         "python3", "-m", "pytest",
         f"--rootdir={directory}",
         "--color=no",
-        # The workspace is read-only, and projects may ask for what the cache offers.
+        # The workspace is read-only. Projects may use the cache fixture, so the cache is moved, not disabled.
         "-o", f"cache_dir={_CACHE}",
         f"--junitxml={OUTPUT}/{JUNIT_REPORT}",
         f"--maxfail={plan.max_failures}",
-        *own,
+        *options,
         *((f"-k={plan.keyword}",) if plan.keyword else ()),
         *((f"-m={plan.markers}",) if plan.markers else ()),
         "--",
@@ -77,20 +77,20 @@ def _playwright_node(plan: ContainerJob, directory: str) -> tuple[str, ...]:
         f"--workers={plan.workers}",
         f"--retries={plan.retries}",
         *((f"--max-failures={plan.max_failures}",) if plan.max_failures else ()),
-        *((f"--grep={_literally(plan.keyword)}",) if plan.keyword else ()),
+        *((f"--grep={_escape_regex(plan.keyword)}",) if plan.keyword else ()),
         *(_file_filter(test, directory) for test in plan.tests),
     )  # fmt: skip
 
 
 def _file_filter(test: str, directory: str) -> str:
-    """Playwright reads these as patterns over absolute paths, with the line behind: one file, or one folder."""
+    """Return Playwright's filter for a file or directory: a regular expression on absolute paths, and a line."""
     path, _, line = test.partition(":")
-    return f"^{_literally(f'{directory}/{path}')}(?:/|$)" + (f":{line}" if line else "")
+    return f"^{_escape_regex(f'{directory}/{path}')}(?:/|$)" + (f":{line}" if line else "")
 
 
-def _literally(text: str) -> str:
-    """The pattern that means this text and nothing else, for JavaScript."""
-    return re.sub(r"[.*+?^${}()|\[\]\\/]", lambda found: f"\\{found[0]}", text)
+def _escape_regex(text: str) -> str:
+    """Escape text for a JavaScript regular expression."""
+    return re.sub(r"[.*+?^${}()|\[\]\\/]", lambda match: f"\\{match[0]}", text)
 
 
 def _node_environment(plan: ContainerJob, directory: str) -> dict[str, str]:

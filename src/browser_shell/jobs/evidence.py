@@ -1,32 +1,32 @@
-"""The evidence of one run: a document that names every file by its hash and the audit record that announced the run."""
+"""The evidence of one run: a document with the hash of every file and the audit record of the run's start."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from browser_shell.core.containers import ContainerLimits, ContainerReport
+from browser_shell.core.containers import ContainerReport
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.plans import ContainerJob
-from browser_shell.core.records import Receipt, utc_timestamp
-from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile
-from browser_shell.process.atomic_file import replace_file
+from browser_shell.core.records import Receipt
+from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile, create_file, write_all
 
 FORMAT = "browser-shell evidence 1"
 EVIDENCE_NAME = "evidence.json"
 LOG_NAME = "job.log"
 OUTPUT_NAME = "output"
 MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
-"""`verify` reads no more. Half of it is for paths (`MAX_LISTED_BYTES`), the rest for what is said of each."""
+"""`evidence verify` reads no more. Paths take at most half of it (`MAX_LISTED_BYTES`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What is known of a run before it begins. Written down then, in case this server does not see its end."""
+    """Facts known before a run starts. Stored as run.json, in case the server dies during the run."""
 
     run_id: str
     subject: str
@@ -35,35 +35,16 @@ class RunFacts:
     image: str
     limits: JsonObject
     policy_digest: str
-    began: str
+    start_time: str
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        run_id: str,
-        subject: str,
-        plan: ContainerJob,
-        image: str,
-        limits: ContainerLimits,
-        policy_digest: str,
-        began: float,
-    ) -> RunFacts:
-        return cls(
-            run_id=run_id,
-            subject=subject,
-            tool=plan.name,
-            parameters=parameters_of(plan),
-            image=image,
-            limits=_plain(asdict(limits)),
-            policy_digest=policy_digest,
-            began=utc_timestamp(began),
-        )
+    def as_json(self) -> JsonObject:
+        values = plain(asdict(self))
+        return {**values, "began": values.pop("start_time")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """How it ended. `end` is the engine's word, or says why there is none."""
+    """How a run ended. `end` is a ContainerEnd, an error code, or the reason why the end is unknown."""
 
     end: str
     complete: bool
@@ -71,40 +52,37 @@ class RunEnd:
     report: ContainerReport | None = None
     tests: JobReport | None = None
     receipt: Receipt | None = None
-    """Of the record that announced the program's start; None when it never started."""
+    """Receipt of the audit record that announced the program's start; None when it never started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenEvidence:
-    """Where it is, and what the audit log is told of it."""
+    """The hash and size that the audit log records."""
 
     sha256: str
     size: int
 
+    @classmethod
+    def of(cls, content: bytes) -> WrittenEvidence:
+        return cls(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+
 
 def compose(facts: RunFacts, end: RunEnd, collected: Collected, log: OutputFile | None) -> JsonObject:
-    """The document. Everything under `files` was read back from the disk."""
+    """Return the document. Everything under `files` was read back from the disk."""
     report = end.report
     refused: list[JsonValue] = [{"path": entry.path, "reason": entry.reason} for entry in collected.refused]
     if report is not None:
         refused += [{"path": entry.path, "reason": entry.reason.value} for entry in report.refused]
     return {
         "format": FORMAT,
-        "run_id": facts.run_id,
+        **facts.as_json(),
         "complete": end.complete,
-        "subject": facts.subject,
-        "tool": facts.tool,
-        "parameters": facts.parameters,
-        "image": facts.image,
-        "limits": facts.limits,
-        "policy_digest": facts.policy_digest,
-        "audit": _plain(asdict(end.receipt)) if end.receipt is not None else None,
-        "began": facts.began,
+        "audit": plain(asdict(end.receipt)) if end.receipt is not None else None,
         "ended": end.ended,
-        "seconds": _plain(asdict(report.timings)) if report is not None else None,
+        "seconds": plain(asdict(report.timings)) if report is not None else None,
         "outcome": _outcome(end),
-        "log": {**_plain(asdict(log)), "cut": report.log_cut if report else True} if log is not None else None,
-        "files": [_plain(asdict(file)) for file in collected.files],
+        "log": {**plain(asdict(log)), "cut": report.log_cut if report else True} if log is not None else None,
+        "files": [plain(asdict(file)) for file in collected.files],
         "files_cut": collected.cut,
         "empty_directories": list(collected.empty_directories),
         "unlisted": {"count": collected.unlisted, "reason": UNLISTED_REASON} if collected.unlisted else None,
@@ -114,38 +92,53 @@ def compose(facts: RunFacts, end: RunEnd, collected: Collected, log: OutputFile 
 
 
 def write_evidence(run_directory: Path, document: JsonObject) -> WrittenEvidence:
-    """All of it or nothing, and on the disk when it returns. Raises: OSError, also when nobody would read it back."""
-    content = as_bytes(document)
+    """Write atomically and durably. Raises: OSError, also when the document is too large to be verified."""
+    content = encode(document)
     if len(content) > MAX_EVIDENCE_BYTES:
         raise OSError(errno.EFBIG, f"it would have {len(content)} bytes, and verify reads {MAX_EVIDENCE_BYTES}")
-    replace_file(run_directory / EVIDENCE_NAME, content)
-    return WrittenEvidence(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    write_atomically(run_directory / EVIDENCE_NAME, content)
+    return WrittenEvidence.of(content)
 
 
-def as_bytes(document: JsonObject) -> bytes:
-    """As it is written."""
+def encode(document: JsonObject) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n"
 
 
-def parameters_of(plan: ContainerJob) -> JsonObject:
-    return _plain({**asdict(plan), "runner": plan.runner.value})
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file through a temporary one and fsync both file and directory. Raises: OSError."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    with create_file(temporary) as file:
+        write_all(file, content)
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def utc_timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _outcome(end: RunEnd) -> JsonObject:
-    counts = asdict(end.tests) if end.tests is not None else None
+    report = end.report
+    counts = plain(asdict(end.tests)) if end.tests is not None else None
     if counts is not None:
         del counts["failures"], counts["failures_left_out"]
     return {
         "end": end.end,
-        "exit_code": end.report.exit_code if end.report is not None else None,
-        "container_id": end.report.container_id if end.report is not None else "",
-        "output_complete": end.report.output_complete if end.report is not None else False,
-        # What a job says about itself is never more than that.
-        "counts_by_the_job_itself": _plain(counts) if counts is not None else None,
+        "exit_code": report.exit_code if report is not None else None,
+        "container_id": report.container_id if report is not None else "",
+        "output_complete": report.output_complete if report is not None else False,
+        # Untrusted: the job writes its own report.
+        "counts_by_the_job_itself": counts,
     }
 
 
-def _plain(values: dict[str, object]) -> JsonObject:
-    """Through JSON, so that tuples are lists and nothing else slips in."""
-    plain: JsonObject = json.loads(json.dumps(values))
-    return plain
+def plain(values: dict[str, object]) -> JsonObject:
+    """Convert to JSON types: tuples become lists; other types raise TypeError."""
+    converted: JsonObject = json.loads(json.dumps(values))
+    return converted

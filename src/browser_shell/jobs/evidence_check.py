@@ -1,34 +1,43 @@
-"""Whether a run's directory holds what its evidence says, and nothing else."""
+"""Compares a run's directory with its evidence: nothing changed, nothing missing, nothing added."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.jobs.evidence import EVIDENCE_NAME, FORMAT, LOG_NAME, MAX_EVIDENCE_BYTES, OUTPUT_NAME
+from browser_shell.jobs.evidence import (
+    EVIDENCE_NAME,
+    FORMAT,
+    LOG_NAME,
+    MAX_EVIDENCE_BYTES,
+    OUTPUT_NAME,
+    WrittenEvidence,
+)
 from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, collect, hash_file
-from browser_shell.jobs.run_store import FACTS_NAME, known_entries
+from browser_shell.jobs.run_store import FACTS_NAME
 from browser_shell.policy.messages import printable
 from browser_shell.policy.strict_json import parse_json
 from browser_shell.process.plain_files import read_plain_file
 
+_ENTRIES = frozenset({EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME})
+"""The only names in the directory of a finished run."""
+
 
 @dataclass(slots=True, kw_only=True)
 class EvidenceVerdict:
-    """What was found in one run's directory."""
+    """The findings about one run's directory."""
 
     run_id: str
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     sha256: str = ""
-    """Of the evidence as it is on the disk."""
+    """Hash of the evidence file on the disk."""
     document: JsonObject = field(default_factory=dict)
     files: int = 0
-    under_way: bool = False
-    """Its beginning is still written down, so it says of itself that it has no end yet."""
+    unfinished: bool = False
+    """Whether run.json is still there, which the server removes at the end of a run."""
 
     @property
     def sound(self) -> bool:
@@ -36,13 +45,13 @@ class EvidenceVerdict:
 
 
 def check_run(directory: Path) -> EvidenceVerdict:
-    """Raises: OSError when the directory cannot be read at all."""
-    verdict = EvidenceVerdict(run_id=directory.name, under_way=(directory / FACTS_NAME).exists())
+    """Raises: OSError when the directory cannot be read."""
+    verdict = EvidenceVerdict(run_id=directory.name, unfinished=(directory / FACTS_NAME).exists())
     content = read_plain_file(directory / EVIDENCE_NAME, max_bytes=MAX_EVIDENCE_BYTES)
     if content is None:
-        verdict.problems.append(f"{EVIDENCE_NAME} is missing, too large or no plain file: the run has no end")
+        verdict.problems.append(f"{EVIDENCE_NAME} is missing, too large or not a regular file: the run has no end")
         return verdict
-    verdict.sha256 = hashlib.sha256(content).hexdigest()
+    verdict.sha256 = WrittenEvidence.of(content).sha256
     try:
         document = parse_json(content.decode("utf-8"))
     except ValueError:
@@ -58,42 +67,42 @@ def check_run(directory: Path) -> EvidenceVerdict:
     if document.get("complete") is not True:
         verdict.notes.append(f"the run is incomplete: {_end(document)}")
     if document.get("files_cut") is True:
-        verdict.notes.append("there were more files than are looked at; those are not covered")
+        verdict.notes.append("there were too many files; the rest are not covered")
     if unlisted := _unlisted(document):
-        verdict.notes.append(f"{unlisted} entries are only counted, because {UNLISTED_REASON}; those are not covered")
+        verdict.notes.append(f"{unlisted} entries are only counted, because {UNLISTED_REASON}; they are not covered")
     return verdict
 
 
 def _check_directory(directory: Path, document: JsonObject) -> Iterator[str]:
     if document.get("run_id") != directory.name:
-        yield f"{EVIDENCE_NAME} is of the run {document.get('run_id')!r}, not of {directory.name}"
+        yield f"{EVIDENCE_NAME} belongs to the run {document.get('run_id')!r}, not to {directory.name}"
     for entry in sorted(directory.iterdir()):
-        if entry.name not in known_entries():
+        if entry.name not in _ENTRIES:
             yield f"{printable(entry.name)} does not belong here"
 
 
 def _check_log(directory: Path, document: JsonObject) -> Iterator[str]:
-    said = document.get("log")
+    listed = document.get("log")
     path = directory / LOG_NAME
-    if said is None:
+    if listed is None:
         if path.exists():
             yield f"{LOG_NAME} is not in the evidence"
         return
     try:
-        found = hash_file(path)
+        actual = hash_file(path)
     except OSError:
-        yield f"{LOG_NAME} is missing or no plain file"
+        yield f"{LOG_NAME} is missing or not a regular file"
         return
-    if not isinstance(said, dict) or (said.get("size"), said.get("sha256")) != (found.size, found.sha256):
+    if not isinstance(listed, dict) or (listed.get("size"), listed.get("sha256")) != (actual.size, actual.sha256):
         yield f"{LOG_NAME} was changed"
 
 
 def _check_output(directory: Path, document: JsonObject) -> Iterator[str]:
-    said = _files(document)
-    found = collect(directory / OUTPUT_NAME)
-    on_disk = {file.path: file for file in found.files}
-    for path in sorted(said.keys() | on_disk.keys()):
-        entry, file = said.get(path), on_disk.get(path)
+    listed = _files(document)
+    actual = collect(directory / OUTPUT_NAME)
+    on_disk = {file.path: file for file in actual.files}
+    for path in sorted(listed.keys() | on_disk.keys()):
+        entry, file = listed.get(path), on_disk.get(path)
         name = f"{OUTPUT_NAME}/{printable(path)}"
         if entry is None:
             yield f"{name} was added"
@@ -104,21 +113,21 @@ def _check_output(directory: Path, document: JsonObject) -> Iterator[str]:
         elif entry.get("sha256") != file.sha256:
             yield f"{name} was changed"
     refused = {entry.get("path") for entry in _objects(document.get("refused"))}
-    for odd in found.refused:
-        if odd.path not in refused and odd.path not in said:
-            yield f"{OUTPUT_NAME}/{printable(odd.path)} was added ({odd.reason})"
-    yield from _check_empty_directories(document, found)
-    if found.unlisted != _unlisted(document):
-        yield f"{OUTPUT_NAME} holds {found.unlisted} entries that are only counted, not {_unlisted(document)}"
+    for special in actual.refused:
+        if special.path not in refused and special.path not in listed:
+            yield f"{OUTPUT_NAME}/{printable(special.path)} was added ({special.reason})"
+    yield from _check_empty_directories(document, actual)
+    if actual.unlisted != _unlisted(document):
+        yield f"{OUTPUT_NAME} holds {actual.unlisted} entries that are only counted, not {_unlisted(document)}"
 
 
-def _check_empty_directories(document: JsonObject, found: Collected) -> Iterator[str]:
+def _check_empty_directories(document: JsonObject, actual: Collected) -> Iterator[str]:
     value = document.get("empty_directories")
-    said = {str(path) for path in value} if isinstance(value, list) else set()
-    on_disk = set(found.empty_directories)
-    for path in sorted(said ^ on_disk):
-        happened = "was added or emptied" if path in on_disk else "is missing or no longer empty"
-        yield f"the empty directory {OUTPUT_NAME}/{printable(path)} {happened}"
+    listed = {str(path) for path in value} if isinstance(value, list) else set()
+    on_disk = set(actual.empty_directories)
+    for path in sorted(listed ^ on_disk):
+        change = "was added or emptied" if path in on_disk else "is missing or no longer empty"
+        yield f"the empty directory {OUTPUT_NAME}/{printable(path)} {change}"
 
 
 def _files(document: JsonObject) -> dict[str, JsonObject]:
@@ -126,8 +135,8 @@ def _files(document: JsonObject) -> dict[str, JsonObject]:
 
 
 def _unlisted(document: JsonObject) -> JsonValue:
-    said = document.get("unlisted")
-    return said.get("count") if isinstance(said, dict) else 0
+    unlisted = document.get("unlisted")
+    return unlisted.get("count") if isinstance(unlisted, dict) else 0
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

@@ -1,4 +1,4 @@
-"""Looks at what a run left behind: no link is followed, no pipe is waited for, everything has a cap."""
+"""Lists and hashes the files of a run. Links are not followed, pipes are not read, and everything is bounded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import mimetypes
 import os
 import stat
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 MAX_ENTRIES = 10_000
@@ -16,19 +17,19 @@ MAX_PATH_BYTES = 2048
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 MAX_TOTAL_BYTES = 2 * 1024 * 1024 * 1024
 MAX_LISTED_BYTES = 8 * 1024 * 1024
-"""Of all paths together as JSON has them, where a byte of a name becomes up to five: evidence has to stay readable."""
+"""Sum over all paths in JSON, where one byte of a name takes up to five. Bounds the size of the evidence."""
 UNLISTED_REASON = "the paths of all entries together are too long"
 _CHUNK_BYTES = 1024 * 1024
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _TYPES = mimetypes.MimeTypes()
-"""Without the machine's own tables: evidence says the same everywhere."""
-for _ending in (".log", ".md", ".jsonl"):
-    _TYPES.add_type("text/plain", _ending)
+"""Python's own table, not the machine's: evidence must not depend on the machine."""
+for _suffix in (".log", ".md", ".jsonl"):
+    _TYPES.add_type("text/plain", _suffix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
-    """One plain file."""
+    """A regular file."""
 
     path: str
     size: int
@@ -38,7 +39,7 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedEntry:
-    """Something that is not looked into."""
+    """An entry that was not opened or not read."""
 
     path: str
     reason: str
@@ -46,48 +47,37 @@ class RefusedEntry:
 
 @dataclass(slots=True, kw_only=True)
 class Collected:
-    """Everything under a directory, in the order of its names."""
+    """Everything under a directory, sorted by name."""
 
     files: list[OutputFile] = field(default_factory=list)
     refused: list[RefusedEntry] = field(default_factory=list)
     empty_directories: list[str] = field(default_factory=list)
-    """Those that no path of a file or of something refused leads through; `.` is the directory itself."""
+    """Directories without any entry; `.` is the collected directory itself."""
     unlisted: int = 0
     """Entries that are only counted (`UNLISTED_REASON`)."""
     cut: bool = False
-    """Whether there was more than anybody looks at."""
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(file.size for file in self.files)
+    """Whether there were more than `MAX_ENTRIES`."""
 
 
-def collect(directory: Path) -> Collected:
-    """A directory that is not there holds nothing. Raises: OSError when it is something else."""
-    collected = Collected()
-    try:
-        root = os.open(directory, _OPEN | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return collected
-    walk = _Walk(collected)
-    walk.enter(root, "", 0)
-    return collected
+def create_file(path: Path) -> FileIO:
+    """Open a new private file for writing. Raises: OSError, also when anything exists at `path`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return FileIO(os.open(path, flags, 0o600), "w")
 
 
-def hash_file(path: Path) -> OutputFile:
-    """One file of the server's own. Raises: OSError, also when it is not a plain file."""
-    handle = os.open(path, _OPEN)
-    try:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode):
-            raise OSError(f"{path} is not a plain file")
-        return _hashed(handle, path.name, facts.st_size)
-    finally:
-        os.close(handle)
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write until no byte is left; a single write() may be short. Raises: OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
 
 
-def shown_name(name: bytes) -> str | None:
-    """The name as text; None when it has none that JSON, a terminal and a person would all read alike."""
+def readable_name(name: bytes) -> str | None:
+    """Decode a file name; None unless it is UTF-8 and printable.
+
+    Control characters, line separators and the marks that reverse the direction of text are not printable. A backslash
+    is refused because escaped names contain it.
+    """
     try:
         text = name.decode("utf-8")
     except UnicodeDecodeError:
@@ -95,12 +85,31 @@ def shown_name(name: bytes) -> str | None:
     return text if text.isprintable() and "\\" not in text else None
 
 
-def _escaped(name: bytes) -> str:
-    return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\x{byte:02x}" for byte in name)
+def collect(directory: Path) -> Collected:
+    """List a directory tree; a missing directory is empty. Raises: OSError when it is not a directory."""
+    collected = Collected()
+    try:
+        root = os.open(directory, _OPEN | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return collected
+    _Walk(collected).enter(root, "", 0)
+    return collected
+
+
+def hash_file(path: Path) -> OutputFile:
+    """Hash a file that the server wrote. Raises: OSError, also when it is not a regular file."""
+    handle = os.open(path, _OPEN)
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return _hash(handle, path.name, facts.st_size)
+    finally:
+        os.close(handle)
 
 
 class _Walk:
-    """Depth first, by descriptors: what is opened is what was looked at."""
+    """Depth first, by descriptors: the checked entry is the one that is read."""
 
     def __init__(self, collected: Collected) -> None:
         self._collected = collected
@@ -119,7 +128,7 @@ class _Walk:
             os.close(directory)
 
     def _names(self, directory: int) -> list[bytes] | None:
-        """Sorted, so that two walks agree; never more than the cap, however many there are. None when there is none."""
+        """Return at most `MAX_ENTRIES` names over all directories, sorted; None for an empty directory."""
         names: list[bytes] = []
         empty = True
         with os.scandir(directory) as entries:
@@ -133,8 +142,8 @@ class _Walk:
         return None if empty else sorted(names)
 
     def _entry(self, directory: int, name: bytes, above: str, depth: int) -> None:
-        text = shown_name(name)
-        path = f"{above}{_escaped(name) if text is None else text}"
+        text = readable_name(name)
+        path = f"{above}{_escape(name) if text is None else text}"
         if text is None:
             self._refuse(path, "its name is not printable UTF-8")
         elif depth >= MAX_DEPTH or len(path.encode()) > MAX_PATH_BYTES:
@@ -146,7 +155,7 @@ class _Walk:
         try:
             handle = os.open(name, _OPEN, dir_fd=directory)
         except OSError:
-            # ELOOP for a link, ENXIO for a socket, EACCES for what is not readable: none is looked into.
+            # ELOOP: a link. ENXIO: a socket. EACCES: not readable.
             self._refuse(path, "a link, a socket, or not readable")
             return
         facts = os.fstat(handle)
@@ -165,21 +174,21 @@ class _Walk:
             self._refuse(path, "it has a second name")
         elif facts.st_size > MAX_FILE_BYTES or self._bytes + facts.st_size > MAX_TOTAL_BYTES:
             self._refuse(path, "too large")
-        elif self._has_room_for(path):
+        elif self._can_list(path):
             self._bytes += facts.st_size
-            self._collected.files.append(_hashed(handle, path, facts.st_size))
+            self._collected.files.append(_hash(handle, path, facts.st_size))
 
     def _refuse(self, path: str, reason: str) -> None:
         path = path[:MAX_PATH_BYTES]
-        if self._has_room_for(path):
+        if self._can_list(path):
             self._collected.refused.append(RefusedEntry(path=path, reason=reason))
 
     def _list_empty(self, path: str) -> None:
-        if self._has_room_for(path):
+        if self._can_list(path):
             self._collected.empty_directories.append(path)
 
-    def _has_room_for(self, path: str) -> bool:
-        """Asked once for every entry that would be listed; what has no room is counted."""
+    def _can_list(self, path: str) -> bool:
+        """Reserve room for one path, or count the entry as unlisted."""
         needed = len(json.dumps(path))
         if self._listed_bytes + needed > MAX_LISTED_BYTES:
             self._collected.unlisted += 1
@@ -188,15 +197,16 @@ class _Walk:
         return True
 
 
-def _hashed(handle: int, path: str, size: int) -> OutputFile:
+def _escape(name: bytes) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\x{byte:02x}" for byte in name)
+
+
+def _hash(handle: int, path: str, size: int) -> OutputFile:
     digest, left = hashlib.sha256(), size
-    # No further than the size that was judged: a file that grows meanwhile does not match, and costs no more.
+    # At most the size that was checked: a file that grows meanwhile costs no more time.
     while left > 0 and (chunk := os.read(handle, min(left, _CHUNK_BYTES))):
         digest.update(chunk)
         left -= len(chunk)
-    return OutputFile(path=path, size=size - left, sha256=digest.hexdigest(), mime=mime_type(path))
-
-
-def mime_type(path: str) -> str:
-    """By its name. What is really inside is the job's business."""
-    return _TYPES.guess_type(path.rpartition("/")[2])[0] or "application/octet-stream"
+    # By name only: the content is not inspected.
+    mime = _TYPES.guess_type(path.rpartition("/")[2])[0] or "application/octet-stream"
+    return OutputFile(path=path, size=size - left, sha256=digest.hexdigest(), mime=mime)

@@ -1,8 +1,7 @@
-"""Ends a run: reads back what is on the disk, writes its evidence, and tells the audit log the evidence's hash."""
+"""Closes a run: hashes its files, writes its evidence and records the evidence's hash in the audit log."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,14 +27,14 @@ from browser_shell.jobs.run_store import RunStore
 from browser_shell.process.plain_files import read_plain_file
 
 _MAX_FILE_RECORDS = 100
-"""Of one run. The evidence names every file, and the log holds its hash."""
+"""Per run. The evidence lists every file, and the audit log holds the hash of the evidence."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedRun:
-    """What was found and written."""
+    """The files of a run and its evidence."""
 
     collected: Collected
     evidence: WrittenEvidence
@@ -43,7 +42,7 @@ class ClosedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCloser:
-    """The same for a run that ended well and for one whose server was killed."""
+    """Closes runs of this server, and runs that a killed server left without an end."""
 
     store: RunStore
     audit: AuditLog
@@ -56,40 +55,35 @@ class RunCloser:
             raise EngineUnavailable(
                 f"the evidence of run {facts.run_id} cannot be written: {cause.strerror}"
             ) from cause
-        await self._tell(facts, closed.evidence, closed.collected.files)
+        await self._record_end(facts, closed.evidence, closed.collected.files)
         return closed
 
-    async def finish(self, facts: RunFacts) -> None:
-        """For a run whose evidence is there, and perhaps no record of it. Evidence is never written twice."""
-        found = await anyio.to_thread.run_sync(self._look_at_evidence, facts.run_id)
-        if found is None:
-            log.error("evidence_not_readable", run_id=facts.run_id)
+    async def record_existing(self, facts: RunFacts) -> None:
+        """Record evidence that was written but perhaps not recorded. Evidence is never written twice."""
+        path = self.store.root / facts.run_id / EVIDENCE_NAME
+        content = await anyio.to_thread.run_sync(lambda: read_plain_file(path, max_bytes=MAX_EVIDENCE_BYTES))
+        if content:
+            await self._record_end(facts, WrittenEvidence.of(content))
         else:
-            await self._tell(facts, found)
+            log.error("evidence_not_readable", run_id=facts.run_id)
 
-    async def _tell(self, facts: RunFacts, evidence: WrittenEvidence, files: Sequence[OutputFile] = ()) -> None:
-        """Only a run whose evidence is safely in the log has ended; any other is finished by the next upkeep."""
+    async def _record_end(self, facts: RunFacts, evidence: WrittenEvidence, files: Sequence[OutputFile] = ()) -> None:
+        """Record the evidence, then end the run. After a failure the next upkeep tries again."""
         try:
             for file in files[:_MAX_FILE_RECORDS]:
                 await self._record(facts, f"{OUTPUT_NAME}/{file.path}", file.size, file.sha256)
             await self._record(facts, EVIDENCE_NAME, evidence.size, evidence.sha256, durable=True)
             await anyio.to_thread.run_sync(self.store.end, facts.run_id)
         except (AuditUnavailable, OSError):
-            # Until then `evidence verify` finds no record of it and says so.
+            # Until then `evidence verify` reports that the record is missing.
             log.exception("evidence_not_recorded", run_id=facts.run_id)
 
     def _write(self, facts: RunFacts, end: RunEnd) -> ClosedRun:
         directory = self.store.root / facts.run_id
         collected = collect(directory / OUTPUT_NAME)
-        job_log: OutputFile | None = None
-        if (directory / LOG_NAME).exists():
-            job_log = hash_file(directory / LOG_NAME)
+        job_log = hash_file(directory / LOG_NAME) if (directory / LOG_NAME).exists() else None
         evidence = write_evidence(directory, compose(facts, end, collected, job_log))
         return ClosedRun(collected=collected, evidence=evidence)
-
-    def _look_at_evidence(self, run_id: str) -> WrittenEvidence | None:
-        content = read_plain_file(self.store.root / run_id / EVIDENCE_NAME, max_bytes=MAX_EVIDENCE_BYTES)
-        return WrittenEvidence(sha256=hashlib.sha256(content).hexdigest(), size=len(content)) if content else None
 
     async def _record(self, facts: RunFacts, path: str, size: int, sha256: str, *, durable: bool = False) -> None:
         await self.audit.record(
@@ -102,6 +96,6 @@ class RunCloser:
                 path=path,
                 size_bytes=size,
                 sha256=sha256,
-                durable=durable,
+                at_once=durable,
             )
         )

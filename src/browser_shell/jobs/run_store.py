@@ -1,4 +1,4 @@
-"""The directories of runs: one each, begun before anything happens, ended by its evidence, removed when old."""
+"""The directories of runs: created before a run starts, finished by its evidence, removed when old."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import json
 import os
 import re
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.core.json_values import JsonValue
-from browser_shell.jobs.evidence import EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME, RunFacts
-from browser_shell.process.atomic_file import replace_file
+from browser_shell.jobs.evidence import EVIDENCE_NAME, RunFacts, write_atomically
 
 FACTS_NAME = "run.json"
 MAX_KEPT_RUNS = 10_000
-"""However small they are: every look at them takes its time."""
-_LEAST_ENTRY_BYTES = 4096
+"""Bounds the time that listing all runs takes, however small they are."""
+_MIN_ENTRY_BYTES = 4096
 _MAX_FACTS_BYTES = 1024 * 1024
 _RUN_ID = re.compile(r"[0-9a-f]{8,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """One directory."""
+    """One run's directory."""
 
     run_id: str
     directory: Path
@@ -34,62 +33,60 @@ class StoredRun:
 
 @dataclass(slots=True, kw_only=True)
 class RunStore:
-    """`{root}/{run_id}/`: output/, job.log, and evidence.json at the end. One server has it at a time."""
+    """`{root}/{run_id}/` with output/, job.log, and evidence.json at the end. One server uses a root at a time."""
 
     root: Path
     active: set[str] = field(default_factory=set)
-    """Runs of this server that go on: nobody removes or ends them."""
+    """Runs of this server that are in progress. They are neither removed nor closed by upkeep."""
 
     def begin(self, facts: RunFacts) -> Path:
-        """Raises: OSError."""
+        """Create the directory of a run. Raises: OSError."""
         directory = self.root / facts.run_id
         directory.mkdir(mode=0o700)
-        replace_file(directory / FACTS_NAME, json.dumps(asdict(facts)).encode("ascii"))
+        write_atomically(directory / FACTS_NAME, json.dumps(facts.as_json()).encode("ascii"))
         return directory
 
     def end(self, run_id: str) -> None:
-        """Its evidence is written. Raises: OSError."""
+        """Mark a run as ended, after its evidence was recorded. Raises: OSError."""
         (self.root / run_id / FACTS_NAME).unlink(missing_ok=True)
 
     def facts_of(self, run_id: str) -> RunFacts | None:
-        """What was known of a run when it began; None when even that is not there."""
+        """Read run.json; None when it is missing, not valid or of another run."""
         try:
             with (self.root / run_id / FACTS_NAME).open("rb") as file:
-                found = json.loads(file.read(_MAX_FACTS_BYTES))
-            return _facts(found)
+                facts = _parse_facts(json.loads(file.read(_MAX_FACTS_BYTES)))
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
+        return facts if facts.run_id == run_id else None
 
     def runs(self) -> list[StoredRun]:
-        """Oldest first. Whatever is not named like a run is not ours."""
-        found = [self._look_at(run_id) for run_id in self.run_ids()]
-        return sorted(found, key=lambda run: (run.modified, run.run_id))
+        """List all runs, oldest first. Raises: OSError."""
+        return sorted(map(self._inspect, self.run_ids()), key=lambda run: (run.modified, run.run_id))
 
     def run_ids(self) -> list[str]:
-        """In no order. Raises: OSError."""
+        """List directories named like a run, unordered. Raises: OSError."""
         with os.scandir(self.root) as entries:
             return [entry.name for entry in entries if is_run_id(entry.name) and entry.is_dir(follow_symlinks=False)]
 
     def remove(self, run_id: str) -> None:
-        """Nothing of it is followed anywhere. Raises: OSError."""
+        """Remove a run without following links. Raises: OSError."""
         if run_id in self.active:
-            raise OSError("the run goes on")
-        directory = self.root / run_id
-        # Gone under its own name at once: half a run must not pass for a whole one.
-        aside = self.root / f".removing-{run_id}"
-        directory.rename(aside)
-        shutil.rmtree(aside)
+            raise OSError("the run is in progress")
+        # Renamed first: a half-removed run must not look like a run.
+        removing = self.root / f".removing-{run_id}"
+        (self.root / run_id).rename(removing)
+        shutil.rmtree(removing)
 
     def finish_removals(self) -> None:
-        """What a killed server was removing. Raises: OSError."""
+        """Finish the removals of a server that was killed. Raises: OSError."""
         for entry in self.root.glob(".removing-*"):
             shutil.rmtree(entry)
 
-    def _look_at(self, run_id: str) -> StoredRun:
+    def _inspect(self, run_id: str) -> StoredRun:
         directory = self.root / run_id
-        size = _taken_bytes(directory)
-        for folder, directories, files in os.walk(directory):
-            size += sum(_taken_bytes(Path(folder) / name) for name in (*directories, *files))
+        size = _disk_bytes(directory)
+        for parent, directories, files in os.walk(directory):
+            size += sum(_disk_bytes(Path(parent) / name) for name in (*directories, *files))
         return StoredRun(
             run_id=run_id,
             directory=directory,
@@ -107,7 +104,7 @@ def runs_to_remove(
     max_total_bytes: int,
     max_runs: int = MAX_KEPT_RUNS,
 ) -> list[StoredRun]:
-    """The finished runs that are too old, and then the oldest until the rest is small and few enough. Pure."""
+    """Select finished runs that are too old, then the oldest until size and number are within the limits."""
     removable: list[StoredRun] = []
     kept: list[StoredRun] = []
     for run in runs:
@@ -128,25 +125,20 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
 
 
-def known_entries() -> frozenset[str]:
-    """What a finished run's directory holds, and nothing else."""
-    return frozenset({EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME})
-
-
-def _taken_bytes(path: Path) -> int:
-    """Directories, empty files and links take room too, also on file systems that count no blocks for them."""
+def _disk_bytes(path: Path) -> int:
+    """Return the disk usage. Directories, empty files and links count as one block on every file system."""
     try:
-        return max(path.lstat().st_blocks * 512, _LEAST_ENTRY_BYTES)
+        return max(path.lstat().st_blocks * 512, _MIN_ENTRY_BYTES)
     except FileNotFoundError:
-        # A run that goes on may rename a file under our eyes.
+        # A run in progress may rename its files meanwhile.
         return 0
 
 
-def _facts(found: JsonValue) -> RunFacts:
-    if not isinstance(found, dict):
+def _parse_facts(value: JsonValue) -> RunFacts:
+    if not isinstance(value, dict):
         raise TypeError("not an object")
-    words = {name: str(found[name]) for name in ("run_id", "subject", "tool", "image", "policy_digest", "began")}
-    parameters, limits = found["parameters"], found["limits"]
+    texts = {name: str(value[name]) for name in ("run_id", "subject", "tool", "image", "policy_digest")}
+    parameters, limits = value["parameters"], value["limits"]
     if not isinstance(parameters, dict) or not isinstance(limits, dict):
         raise TypeError("not objects")
-    return RunFacts(**words, parameters=parameters, limits=limits)
+    return RunFacts(**texts, parameters=parameters, limits=limits, start_time=str(value["began"]))

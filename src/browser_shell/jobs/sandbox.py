@@ -1,11 +1,11 @@
-"""The backend of `ContainerJob` plans: a fresh container a run, recorded before it starts, with evidence at its end."""
+"""Runs `ContainerJob` plans: each in a fresh container, recorded before it starts, closed with evidence."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,11 +26,11 @@ from browser_shell.core.errors import (
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReceiptLog, ReportProgress
-from browser_shell.core.records import AuditRecord, Receipt, RecordKind, utc_timestamp
+from browser_shell.core.records import AuditRecord, Receipt, RecordKind
 from browser_shell.core.results import CommandResult
-from browser_shell.jobs.answer import answer, broken_rule
-from browser_shell.jobs.command_line import JobWords, runner_command
-from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts
+from browser_shell.jobs.answer import answer, limit_error
+from browser_shell.jobs.command_line import RunnerCommand, runner_command
+from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts, plain, utc_timestamp
 from browser_shell.jobs.output_tail import OutputTail
 from browser_shell.jobs.run_closing import ClosedRun, RunCloser
 from browser_shell.jobs.run_store import RunStore
@@ -43,35 +43,38 @@ log = structlog.get_logger()
 _PROGRESS_SECONDS = 1.0
 _CLOSING_SECONDS = 60.0
 _REPORT_SECONDS = 20.0
-_CANCELLED = "cancelled"
-FAILED = "failed"
-"""The end of a run that a fault of this server ended."""
 _RETRY_SECONDS = 15.0
+_CANCELLED = "cancelled"
+_FAILED = "failed"
+"""The end of a run that an unexpected error of this server ended."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """What is known of a run so far."""
+    """The state of a run in progress."""
 
     call: ToolCall
     plan: ContainerJob
-    words: JobWords
+    command: RunnerCommand
     facts: RunFacts
     order: ContainerOrder
-    output: OutputTail
+    output: OutputTail = field(default_factory=OutputTail)
     container_id: str = ""
     receipt: Receipt | None = None
     report: ContainerReport | None = None
     tests: JobReport | None = None
 
+    def record(self, kind: RecordKind) -> AuditRecord:
+        return replace(_record(kind, self.call), run_id=self.facts.run_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSandbox:
-    """Runs jobs. Whatever happens to one, its container is gone and its evidence is there when `run` ends."""
+    """Runs jobs. When `run` ends, for any reason, the container is gone and the evidence is written."""
 
     engine: ContainerEngine
     image: str
-    """The local id: what the policy names was looked up once."""
+    """Local image id, resolved once at the start."""
     workspace: Workspace
     store: RunStore
     closer: RunCloser
@@ -79,17 +82,17 @@ class ContainerSandbox:
     policy_digest: str
     audit: ReceiptLog
     clock: Clock
-    readers: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
-    """Reports are read one at a time: what one may cost, many must not cost at once."""
+    report_limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
+    """Reports are parsed one at a time, which bounds the memory and time that hostile ones cost."""
 
     async def run(self, call: ToolCall, plan: ContainerJob, tell: ReportProgress) -> CommandResult:
-        """Raises: ArgumentsInvalid, SandboxViolation, RateLimited, AuditUnavailable; nothing ran then."""
-        await self._require_places(call, plan)
-        async with self._begun(call, plan) as run:
+        """Raises: ArgumentsInvalid, SandboxViolation, RateLimited, AuditUnavailable. Nothing ran then."""
+        await self._require_paths(call, plan)
+        async with self._begin(call, plan) as run:
             try:
-                run.report = await self._in_container(run, tell)
+                run.report = await self._run_container(run, tell)
             except BrowserShellError as fault:
-                # The engine failed, or the start could not be recorded. The directory is there, so its end is told.
+                # The engine failed, or the start could not be recorded.
                 code = ErrorCode.ENGINE_UNAVAILABLE if isinstance(fault, SandboxUnavailable) else fault.code
                 closed = await self._close(run, end=code.name)
                 return CommandResult(
@@ -100,26 +103,30 @@ class ContainerSandbox:
                     run_id=run.facts.run_id,
                     evidence_sha256=closed.evidence.sha256,
                 )
-            except BaseException as other:
-                cancelled = isinstance(other, anyio.get_cancelled_exc_class())
-                await self._close_anyhow(run, end=_CANCELLED if cancelled else FAILED)
+            except BaseException as error:
+                cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+                try:
+                    await self._close(run, end=_CANCELLED if cancelled else _FAILED)
+                except Exception:
+                    # Logged only, so that the caller gets the original error.
+                    log.exception("run_not_closed", run_id=run.facts.run_id)
                 raise
             closed = await self._close(run, end=run.report.end.value)
-            return _answer(run, run.report, closed)
+            return _result(run, run.report, closed)
 
-    async def _require_places(self, call: ToolCall, plan: ContainerJob) -> None:
+    async def _require_paths(self, call: ToolCall, plan: ContainerJob) -> None:
         try:
-            await anyio.to_thread.run_sync(self.workspace.require_places, plan)
-        except BrowserShellError as refused:
-            await self.audit.record(replace(_record(RecordKind.MCP_COMMAND_BLOCKED, call, ""), rule_id=refused.rule_id))
+            await anyio.to_thread.run_sync(self.workspace.require_paths, plan)
+        except BrowserShellError as refusal:
+            await self.audit.record(replace(_record(RecordKind.MCP_COMMAND_BLOCKED, call), rule_id=refusal.rule_id))
             raise
 
     @asynccontextmanager
-    async def _begun(self, call: ToolCall, plan: ContainerJob) -> AsyncIterator[_Run]:
+    async def _begin(self, call: ToolCall, plan: ContainerJob) -> AsyncIterator[_Run]:
         run_id, active = call.call_id, self.store.active
         if len(active) >= self.rules.max_running:
             raise RateLimited(
-                f"{len(active)} jobs are running, and no more may at one time",
+                f"{len(active)} jobs are running, which is the limit",
                 rule_id="sandbox.max_running",
                 retry_after_seconds=_RETRY_SECONDS,
             )
@@ -131,78 +138,76 @@ class ContainerSandbox:
 
     async def _prepare(self, call: ToolCall, plan: ContainerJob, run_id: str) -> _Run:
         limits = self.rules.limits(plan.timeout_seconds)
-        facts = RunFacts.of(
+        facts = RunFacts(
             run_id=run_id,
             subject=call.principal.subject,
-            plan=plan,
+            tool=plan.name,
+            parameters=plain({**asdict(plan), "runner": plan.runner.value}),
             image=self.image,
-            limits=limits,
+            limits=plain(asdict(limits)),
             policy_digest=self.policy_digest,
-            began=self.clock.wall(),
+            start_time=utc_timestamp(self.clock.wall()),
         )
-        words = runner_command(plan)
+        command = runner_command(plan)
         try:
             directory: Path = await anyio.to_thread.run_sync(self.store.begin, facts)
         except OSError as cause:
-            raise EngineUnavailable(f"the run's directory cannot be made: {cause.strerror}") from cause
+            raise EngineUnavailable(f"the run's directory cannot be created: {cause.strerror}") from cause
         order = ContainerOrder(
             run_id=run_id,
             image=self.image,
-            argv=words.argv,
-            environment=words.environment,
+            argv=command.argv,
+            environment=command.environment,
             workspace=self.workspace.root,
             output=directory / OUTPUT_NAME,
             log_path=directory / LOG_NAME,
             limits=limits,
         )
-        return _Run(call=call, plan=plan, words=words, facts=facts, order=order, output=OutputTail())
+        return _Run(call=call, plan=plan, command=command, facts=facts, order=order)
 
-    async def _in_container(self, run: _Run, tell: ReportProgress) -> ContainerReport:
+    async def _run_container(self, run: _Run, tell: ReportProgress) -> ContainerReport:
         """Raises: SandboxUnavailable, SandboxViolation, AuditUnavailable."""
         limits = run.order.limits
-        in_words = (
+        summary = (
             f"memory {limits.memory_bytes} cpus {limits.cpus} seconds {limits.timeout_seconds} pids {limits.processes}"
         )
-        await self.audit.record(
-            replace(
-                _record(RecordKind.MCP_CONTAINER_SPAWN, run.call, run.facts.run_id), image=self.image, limits=in_words
-            )
-        )
-        reports: list[ContainerReport] = []
-        faults: list[BrowserShellError] = []
-        async with anyio.create_task_group() as beside:
-            beside.start_soon(self._tell, run, tell)
+        await self.audit.record(replace(run.record(RecordKind.MCP_CONTAINER_SPAWN), image=self.image, limits=summary))
+        outcome: ContainerReport | BrowserShellError
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._report_progress, run, tell)
             try:
-                reports.append(
-                    await self.engine.run(
-                        run.order, on_output=run.output.add, before_start=partial(self._announce, run)
-                    )
+                outcome = await self.engine.run(
+                    run.order, on_output=run.output.add, before_start=partial(self._record_start, run)
                 )
             except BrowserShellError as fault:
-                faults.append(fault)
-            beside.cancel_scope.cancel()
-        if faults:
-            raise faults[0]
-        return reports[0]
+                # Raised outside of the task group, which would wrap it in an ExceptionGroup.
+                outcome = fault
+            tasks.cancel_scope.cancel()
+        if isinstance(outcome, BrowserShellError):
+            raise outcome
+        return outcome
 
-    async def _announce(self, run: _Run, container_id: str) -> None:
-        """The start is on the disk before it happens."""
+    async def _record_start(self, run: _Run, container_id: str) -> None:
         run.container_id = container_id
-        record = _record(RecordKind.MCP_CONTAINER_EXEC, run.call, run.facts.run_id)
         run.receipt = await self.audit.append(
-            replace(record, container_id=container_id, image=self.image, subcommand=shlex.join(run.words.argv))
+            replace(
+                run.record(RecordKind.MCP_CONTAINER_EXEC),
+                container_id=container_id,
+                image=self.image,
+                subcommand=shlex.join(run.command.argv),
+            )
         )
 
-    async def _tell(self, run: _Run, tell: ReportProgress) -> None:
-        began, total = self.clock.monotonic(), float(run.plan.timeout_seconds)
+    async def _report_progress(self, run: _Run, tell: ReportProgress) -> None:
+        started, total = self.clock.monotonic(), float(run.plan.timeout_seconds)
         while True:
-            seconds = round(self.clock.monotonic() - began, 1)
-            said = run.output.last_line()[:200] if run.container_id else "making a container"
-            await tell(seconds, max(total, seconds), said or "running")
+            seconds = round(self.clock.monotonic() - started, 1)
+            message = run.output.last_line()[:200] if run.container_id else "making a container"
+            await tell(seconds, max(total, seconds), message or "running")
             await anyio.sleep(_PROGRESS_SECONDS)
 
     async def _close(self, run: _Run, *, end: str) -> ClosedRun:
-        """Evidence, whoever has stopped waiting for it. Raises: EngineUnavailable when it cannot be written."""
+        """Write the evidence, shielded from cancellation. Raises: EngineUnavailable when it cannot be written."""
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
             if run.report is not None:
                 run.tests = await self._read_report(run)
@@ -220,17 +225,12 @@ class ContainerSandbox:
             )
         raise EngineUnavailable(f"run {run.facts.run_id} could not be closed within {_CLOSING_SECONDS:.0f} s")
 
-    async def _close_anyhow(self, run: _Run, *, end: str) -> None:
-        """For a run that something else has ended already, which must be heard of rather than this."""
-        try:
-            await self._close(run, end=end)
-        except Exception:
-            log.exception("run_not_closed", run_id=run.facts.run_id)
-
     async def _read_report(self, run: _Run) -> JobReport | None:
         with anyio.move_on_after(_REPORT_SECONDS):
-            return await anyio.to_thread.run_sync(read_report, run.order.output, run.words.report, limiter=self.readers)
-        log.warning("report_not_read", run_id=run.facts.run_id, why="others were being read")
+            return await anyio.to_thread.run_sync(
+                read_report, run.order.output, run.command.report, limiter=self.report_limiter
+            )
+        log.warning("report_not_read", run_id=run.facts.run_id, why="timed out waiting for other reports")
         return None
 
     async def _record_cleanup(self, run: _Run, end: str) -> None:
@@ -238,7 +238,7 @@ class ContainerSandbox:
         try:
             await self.audit.record(
                 replace(
-                    _record(RecordKind.MCP_CONTAINER_CLEANUP, run.call, run.facts.run_id),
+                    run.record(RecordKind.MCP_CONTAINER_CLEANUP),
                     container_id=run.container_id,
                     exit_code=report.exit_code if report else None,
                     error="" if end == "exited" else end.upper(),
@@ -246,16 +246,16 @@ class ContainerSandbox:
                 )
             )
         except AuditUnavailable:
-            # The container is gone. The log owes this record and writes it when it can.
+            # The container is gone already. The audit log writes the pending record when it can.
             log.exception("cleanup_not_recorded", run_id=run.facts.run_id)
 
 
-def _answer(run: _Run, report: ContainerReport, closed: ClosedRun) -> CommandResult:
+def _result(run: _Run, report: ContainerReport, closed: ClosedRun) -> CommandResult:
     run_id, sha256 = run.facts.run_id, closed.evidence.sha256
-    broken = broken_rule(report, run.order.limits, run_id)
-    if broken is not None:
-        return replace(broken, evidence_sha256=sha256)
-    told = answer(
+    error = limit_error(report, run.order.limits, run_id)
+    if error is not None:
+        return replace(error, evidence_sha256=sha256)
+    data = answer(
         run_id=run_id,
         plan=run.plan,
         report=report,
@@ -264,8 +264,8 @@ def _answer(run: _Run, report: ContainerReport, closed: ClosedRun) -> CommandRes
         collected=closed.collected,
         evidence=closed.evidence,
     )
-    return CommandResult(exit_code=report.exit_code, data=told, run_id=run_id, evidence_sha256=sha256)
+    return CommandResult(exit_code=report.exit_code, data=data, run_id=run_id, evidence_sha256=sha256)
 
 
-def _record(kind: RecordKind, call: ToolCall, run_id: str) -> AuditRecord:
-    return AuditRecord(kind=kind, call_id=call.call_id, subject=call.principal.subject, tool=call.tool, run_id=run_id)
+def _record(kind: RecordKind, call: ToolCall) -> AuditRecord:
+    return AuditRecord(kind=kind, call_id=call.call_id, subject=call.principal.subject, tool=call.tool)

@@ -1,4 +1,4 @@
-"""Reads the report that a job wrote about itself: hostile bytes at first, and then still only its word."""
+"""Parses the report that a job wrote about itself. The bytes are untrusted, and so are the counts in them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import structlog
 
 from browser_shell.core.jobs import FailedTest, JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.jobs.job_text import plain_text
+from browser_shell.jobs.output_tail import plain_text
 from browser_shell.process.plain_files import read_plain_file
 
 MAX_REPORT_BYTES = 2 * 1024 * 1024
 MAX_PARTS = 200_000
-"""Marks that begin or part values or elements, counted before a parser makes an object of each."""
+"""Delimiters of values or elements. They are counted before a parser creates an object for each."""
 MAX_TESTS = 100_000
 MAX_FAILURES = 50
 MAX_NAME_CHARACTERS = 300
@@ -27,9 +27,9 @@ log = structlog.get_logger()
 
 
 def read_report(output: Path, name: str) -> JobReport | None:
-    """The report that a job left under `output`; None when there is none that can be read. Never raises.
+    """Read the report under `output`; None when there is no valid one. Never raises.
 
-    Whatever a parser trips over was written by the job, and must not cost the run its evidence.
+    The job wrote the report: a parser error must not prevent the run's evidence.
     """
     try:
         content = read_plain_file(output / name, max_bytes=MAX_REPORT_BYTES)
@@ -40,11 +40,11 @@ def read_report(output: Path, name: str) -> JobReport | None:
 
 
 def read_junit(content: bytes) -> JobReport | None:
-    """pytest's XML; None for anything that is not plainly that. There are no entities and no document types."""
+    """Parse pytest's XML; None when it is not valid. Entities and document types are refused."""
     if _has_too_many(b"<", content):
         return None
     reader = _JunitReader()
-    parser = expat.ParserCreate()  # expat itself opens nothing; what could make it expand anything is refused below
+    parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refuse
     parser.EntityDeclHandler = _refuse
@@ -53,14 +53,14 @@ def read_junit(content: bytes) -> JobReport | None:
     parser.CharacterDataHandler = reader.text
     try:
         parser.Parse(content, True)
-        return reader.report() if reader.is_junit else None
+        return reader.report()
     except (expat.ExpatError, ValueError, LookupError):
-        # LookupError: it names an encoding that Python does not have, or has for something else.
+        # LookupError: an encoding that Python does not have, or that is not a text encoding.
         return None
 
 
 def read_playwright(content: bytes) -> JobReport | None:
-    """Playwright's JSON; None for anything that is not plainly that."""
+    """Parse Playwright's JSON; None when it is not valid."""
     if _has_too_many(b"{[,", content):
         return None
     try:
@@ -75,14 +75,14 @@ def read_playwright(content: bytes) -> JobReport | None:
         for title, test in _tests_in(suites):
             _count_playwright(tally, title, test)
         for error in _objects(report.get("errors")):
-            tally.fail("errors", "(outside a test)", _plain(error.get("message")))
+            tally.fail("errors", "(outside a test)", _text(error.get("message")))
     except ValueError:
         return None
     return tally.report()
 
 
 class _Tally:
-    """Counts, with room for so many failures."""
+    """Counts outcomes and keeps the first `MAX_FAILURES` failures."""
 
     def __init__(self) -> None:
         self._counts = dict.fromkeys(("passed", "failed", "errors", "skipped", "timed_out", "flaky"), 0)
@@ -91,7 +91,7 @@ class _Tally:
         self._seen = 0
 
     def count(self, outcome: str) -> None:
-        """Raises: ValueError when there are more tests than anybody could mean."""
+        """Raises: ValueError when there are more than `MAX_TESTS`."""
         self._seen += 1
         if self._seen > MAX_TESTS:
             raise ValueError("too many tests")
@@ -114,10 +114,10 @@ class _Tally:
 
 
 class _JunitReader:
-    """Follows the elements testsuite > testcase > failure, error, skipped."""
+    """Handles the events of testsuite > testcase > failure, error, skipped."""
 
     def __init__(self) -> None:
-        self.is_junit = False
+        self._is_junit = False
         self._tally = _Tally()
         self._depth = 0
         self._test = ""
@@ -131,7 +131,7 @@ class _JunitReader:
         if self._depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
         if self._depth == 1:
-            self.is_junit = name in ("testsuites", "testsuite")
+            self._is_junit = name in ("testsuites", "testsuite")
         elif name == "testcase":
             self._test = "::".join(filter(None, (attributes.get("classname", ""), attributes.get("name", ""))))
             self._outcome = "passed"
@@ -160,16 +160,16 @@ class _JunitReader:
             self._tally.count(self._outcome)
         self._outcome = ""
 
-    def report(self) -> JobReport:
-        return self._tally.report()
+    def report(self) -> JobReport | None:
+        return self._tally.report() if self._is_junit else None
 
 
 _JUNIT_OUTCOMES = {"failure": "failed", "error": "errors", "skipped": "skipped"}
 _PLAYWRIGHT_OUTCOMES = {"expected": "passed", "skipped": "skipped", "flaky": "flaky"}
 
 
-def _has_too_many(marks: bytes, content: bytes) -> bool:
-    return sum(content.count(mark) for mark in marks) > MAX_PARTS
+def _has_too_many(delimiters: bytes, content: bytes) -> bool:
+    return sum(content.count(delimiter) for delimiter in delimiters) > MAX_PARTS
 
 
 def _refuse(*_: object) -> None:
@@ -177,29 +177,29 @@ def _refuse(*_: object) -> None:
 
 
 def _tests_in(suites: list[JsonValue]) -> Iterator[tuple[str, JsonObject]]:
-    """Raises: ValueError for a report that is nested too deeply."""
-    waiting = [("", suite, 0) for suite in reversed(_objects(suites))]
-    while waiting:
-        above, suite, depth = waiting.pop()
+    """Yield title and test, depth first. Raises: ValueError when suites are nested too deeply."""
+    stack = [("", suite, 0) for suite in reversed(_objects(suites))]
+    while stack:
+        above, suite, depth = stack.pop()
         if depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
         title = _joined(above, suite)
         for spec in _objects(suite.get("specs")):
             for test in _objects(spec.get("tests")):
                 yield _joined(title, spec), test
-        waiting += [(title, inner, depth + 1) for inner in reversed(_objects(suite.get("suites")))]
+        stack += [(title, inner, depth + 1) for inner in reversed(_objects(suite.get("suites")))]
 
 
 def _count_playwright(tally: _Tally, title: str, test: JsonObject) -> None:
     status = test.get("status")
-    counted = _PLAYWRIGHT_OUTCOMES.get(status) if isinstance(status, str) else None
-    if counted is not None:
-        tally.count(counted)
+    outcome = _PLAYWRIGHT_OUTCOMES.get(status) if isinstance(status, str) else None
+    if outcome is not None:
+        tally.count(outcome)
         return
     results = _objects(test.get("results"))
     last = results[-1] if results else {}
     error = last.get("error")
-    message = _plain(error.get("message")) if isinstance(error, dict) else ""
+    message = _text(error.get("message")) if isinstance(error, dict) else ""
     tally.fail("timed_out" if last.get("status") == "timedOut" else "failed", title, message)
 
 
@@ -208,11 +208,11 @@ def _objects(value: JsonValue) -> list[JsonObject]:
 
 
 def _joined(above: str, part: JsonObject) -> str:
-    title = _plain(part.get("title"))[:MAX_NAME_CHARACTERS]
+    title = _text(part.get("title"))[:MAX_NAME_CHARACTERS]
     return f"{above} > {title}"[: 2 * MAX_NAME_CHARACTERS] if above else title
 
 
-def _plain(value: JsonValue) -> str:
+def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""What a job server does besides jobs: ends what a killed server left, and removes what is old."""
+"""Periodic work of a job server: removes abandoned containers, closes lost runs and removes old ones."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import structlog
 
 from browser_shell.core.errors import AuditUnavailable, EngineUnavailable, SandboxUnavailable
 from browser_shell.core.ports import AuditLog, Clock, ContainerEngine
-from browser_shell.core.records import AuditRecord, RecordKind, utc_timestamp
-from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts
+from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts, utc_timestamp
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import FACTS_NAME, RunStore, StoredRun, is_run_id, runs_to_remove
 from browser_shell.policy.job_sections import MIB, RetentionSection
 
 UPKEEP_SECONDS = 60.0
 SERVER_LOST = "server_lost"
-"""The end of a run whose server was killed, as far as anybody knows it."""
+"""The end of a run whose server was killed."""
 END_LOST = "end_lost"
 """The end of a run of this server whose evidence could not be written when it ended."""
 
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUpkeep:
-    """At the start, and then every minute."""
+    """Runs once at the start, and then every minute."""
 
     engine: ContainerEngine
     store: RunStore
@@ -38,50 +38,47 @@ class JobUpkeep:
     clock: Clock
 
     async def begin(self) -> None:
-        """Before the first job; without it there is no start. Raises: SandboxUnavailable, AuditUnavailable."""
+        """Clean up before the first job. Raises: SandboxUnavailable, AuditUnavailable."""
         await anyio.to_thread.run_sync(self.store.finish_removals)
         await self._sweep()
-        await self._end_lost_runs(SERVER_LOST)
+        await self._close_lost_runs(SERVER_LOST)
         await self._remove_old_runs()
 
     async def keep_up(self) -> None:
-        """As long as the server lives. A bad minute is followed by the next one."""
+        """Repeat until cancelled. A failed task is logged, does not stop the others and is retried a minute later."""
         while True:
             await anyio.sleep(UPKEEP_SECONDS)
-            # An engine that does not answer keeps no run from its end, and a full disk none from being removed.
-            for duty in (self._sweep, partial(self._end_lost_runs, END_LOST), self._remove_old_runs):
+            for task in (self._sweep, partial(self._close_lost_runs, END_LOST), self._remove_old_runs):
                 try:
-                    await duty()
+                    await task()
                 except (SandboxUnavailable, EngineUnavailable, AuditUnavailable, OSError) as fault:
                     log.warning("upkeep_failed", why=str(fault))
 
     async def _sweep(self) -> None:
-        await self.engine.sweep(self._announce_removal)
+        await self.engine.sweep(self._record_container_removal)
 
-    async def _announce_removal(self, run_id: str, container_id: str) -> None:
-        """A server that is killed right after removing a container has said so before."""
+    async def _record_container_removal(self, run_id: str, container_id: str) -> None:
         await self._record(
             RecordKind.MCP_CONTAINER_CLEANUP, run_id, error=SERVER_LOST.upper(), container_id=container_id
         )
 
-    async def _end_lost_runs(self, end: str) -> None:
-        """Runs without evidence: nobody saw their end, and their evidence says so."""
+    async def _close_lost_runs(self, end: str) -> None:
+        """Write evidence for runs that have none, and record evidence that was not recorded."""
         for run in await anyio.to_thread.run_sync(self.store.runs):
             if run.run_id in self.store.active:
                 continue
-            # Runs that went on when they were listed may have ended meanwhile, so this is looked at again.
-            recorded = not (run.directory / FACTS_NAME).exists()
+            # Checked again: the run may have ended since it was listed.
+            is_recorded = not (run.directory / FACTS_NAME).exists()
             has_evidence = (run.directory / EVIDENCE_NAME).exists()
-            if has_evidence and recorded:
+            if has_evidence and is_recorded:
                 continue
             log.warning("run_without_end", run_id=run.run_id)
-            facts = self.store.facts_of(run.run_id)
-            if facts is None or facts.run_id != run.run_id:
-                facts = _unknown(run)
+            facts = self.store.facts_of(run.run_id) or _unknown(run)
             if has_evidence:
-                await self.closer.finish(facts)
+                await self.closer.record_existing(facts)
             else:
-                await self.closer.close(facts, RunEnd(end=end, complete=False, ended=utc_timestamp(self.clock.wall())))
+                ended = utc_timestamp(self.clock.wall())
+                await self.closer.close(facts, RunEnd(end=end, complete=False, ended=ended))
 
     async def _remove_old_runs(self) -> None:
         runs = await anyio.to_thread.run_sync(self.store.runs)
@@ -92,7 +89,6 @@ class JobUpkeep:
             max_total_bytes=self.retention.max_total_mib * MIB,
         )
         for run in removable:
-            # On the disk before it happens: evidence that is gone must not look like evidence that never was.
             await self._record(RecordKind.RUN_REMOVED, run.run_id, size_bytes=run.size_bytes)
             await anyio.to_thread.run_sync(self.store.remove, run.run_id)
 
@@ -105,20 +101,20 @@ class JobUpkeep:
         container_id: str = "",
         size_bytes: int | None = None,
     ) -> None:
-        """On the disk before the act."""
-        # A label can be anything that somebody wrote on a container.
-        known = run_id if is_run_id(run_id) else ""
+        """Record a removal durably before it happens: removed evidence must not look like missing evidence."""
+        # Any program can put any text into a container's label.
+        checked_id = run_id if is_run_id(run_id) else ""
         await self.audit.record(
             AuditRecord(
                 kind=kind,
-                call_id=known,
+                call_id=checked_id,
                 subject="",
                 tool="upkeep",
-                run_id=known,
+                run_id=checked_id,
                 error=error,
                 container_id=container_id,
                 size_bytes=size_bytes,
-                durable=True,
+                at_once=True,
             )
         )
 
@@ -132,5 +128,5 @@ def _unknown(run: StoredRun) -> RunFacts:
         image="",
         limits={},
         policy_digest="",
-        began=utc_timestamp(run.modified),
+        start_time=utc_timestamp(run.modified),
     )

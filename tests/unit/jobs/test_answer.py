@@ -1,34 +1,24 @@
-"""What a caller is told of a run: nothing that nobody can see has passed."""
+"""The tool's answer: a run without complete, positive proof has not passed."""
 
 from __future__ import annotations
 
 import pytest
 
-from browser_shell.core.containers import ContainerEnd, ContainerReport, ContainerTimings
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject
 from browser_shell.jobs.answer import answer
 from browser_shell.jobs.evidence import WrittenEvidence
 from browser_shell.jobs.output_files import Collected
 from browser_shell.jobs.output_tail import OutputTail
+from support.fake_engine import container_report
 from support.job_plans import RUN, a_job
 
 
-def told(*, tests: JobReport | None, complete: bool = True, exit_code: int = 0) -> JsonObject:
-    report = ContainerReport(
-        container_id="c",
-        image_id="sha256:0",
-        end=ContainerEnd.EXITED,
-        exit_code=exit_code,
-        log_size=0,
-        log_cut=False,
-        timings=ContainerTimings(created=0, started=0, first_output=None, ended=1, removed=1),
-        output_complete=complete,
-    )
+def an_answer(*, tests: JobReport | None, output_complete: bool = True) -> JsonObject:
     return answer(
         run_id=RUN,
         plan=a_job(),
-        report=report,
+        report=container_report(output_complete=output_complete),
         tests=tests,
         output=OutputTail(),
         collected=Collected(),
@@ -36,17 +26,19 @@ def told(*, tests: JobReport | None, complete: bool = True, exit_code: int = 0) 
     )
 
 
-def test_a_run_that_reported_well_and_ended_with_zero_has_passed() -> None:
-    assert told(tests=JobReport(passed=1))["passed"] is True
+def test_a_run_with_exit_code_0_and_a_good_report_has_passed() -> None:
+    assert an_answer(tests=JobReport(passed=1))["passed"] is True
 
 
 @pytest.mark.promise("jobs:a-report-cannot-forge-success")
 @pytest.mark.parametrize(
-    "doubt", [{"tests": None}, {"tests": JobReport(passed=1), "complete": False}, {"tests": JobReport(failed=1)}]
+    ("tests", "output_complete"), [(None, True), (JobReport(passed=1), False), (JobReport(failed=1), True)]
 )
-def test_what_cannot_be_seen_has_not_passed(doubt: dict[str, object]) -> None:
-    assert told(**doubt)["passed"] is False  # type: ignore[arg-type]  # rows of keyword arguments
+def test_a_missing_or_bad_report_or_incomplete_output_has_not_passed(
+    tests: JobReport | None, output_complete: bool
+) -> None:
+    assert an_answer(tests=tests, output_complete=output_complete)["passed"] is False
 
 
-def test_a_run_whose_output_did_not_arrive_says_so() -> None:
-    assert told(tests=JobReport(passed=1), complete=False)["artifacts_complete"] is False
+def test_incomplete_output_is_reported() -> None:
+    assert an_answer(tests=JobReport(passed=1), output_complete=False)["artifacts_complete"] is False

@@ -1,4 +1,4 @@
-"""What runs in the container is ours, word by word."""
+"""Every argument of the runner is built by the server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAN = ContainerJob(name="run_pytest", runner=JobRunner.PYTEST, timeout_seconds=
 NODE = replace(PLAN, name="run_playwright", runner=JobRunner.PLAYWRIGHT_NODE)
 
 
-def test_pytest_gets_selections_behind_its_options() -> None:
+def test_selected_tests_follow_the_options_of_pytest() -> None:
     words = runner_command(
         replace(PLAN, project="a b", tests=("t.py::x",), keyword="k", markers="m", max_failures=3)
     ).argv
@@ -25,7 +25,7 @@ def test_pytest_gets_selections_behind_its_options() -> None:
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_the_switches_reach_playwright_in_both_languages(on: bool) -> None:
+def test_the_policy_switches_reach_playwright_in_both_languages(on: bool) -> None:
     word = "on" if on else "off"
     plan = replace(PLAN, runner=JobRunner.PLAYWRIGHT_PYTHON, screenshots=on, videos=on, traces=on)
     assert {f"--screenshot={word}", f"--video={word}", f"--tracing={word}"} <= set(runner_command(plan).argv)
@@ -33,23 +33,23 @@ def test_the_switches_reach_playwright_in_both_languages(on: bool) -> None:
     assert {environment[f"BROWSER_SHELL_{name}"] for name in ("SCREENSHOTS", "VIDEOS", "TRACES")} == {word}
 
 
-def test_patterns_of_playwright_mean_the_text_and_nothing_else() -> None:
+def test_playwright_filters_are_escaped() -> None:
     words = runner_command(replace(NODE, project="p", tests=("a.b/c.ts:7",), keyword="x (1.0)")).argv
     assert words[-2:] == (r"--grep=x \(1\.0\)", r"^\/work\/p\/a\.b\/c\.ts(?:/|$):7")
 
 
 @pytest.mark.parametrize(("path", "chosen"), [("tests/ui/a.spec.ts", True), ("tests/ui-slow/a.spec.ts", False)])
-def test_a_folder_of_playwright_means_that_folder(path: str, chosen: bool) -> None:
+def test_a_directory_selects_only_its_own_tests(path: str, chosen: bool) -> None:
     (pattern,) = runner_command(replace(NODE, project="p", tests=("tests/ui",))).argv[-1:]
     assert (re.search(pattern, f"/work/p/{path}") is not None) is chosen
 
 
-def test_a_file_of_playwright_means_that_file() -> None:
+def test_a_file_selects_only_that_file() -> None:
     (pattern,) = runner_command(replace(NODE, project="p", tests=("a.spec.ts",))).argv[-1:]
     assert [bool(re.search(pattern, f"/work/p/{name}")) for name in ("a.spec.ts", "a.spec.tsx")] == [True, False]
 
 
-def test_projects_may_ask_for_what_pytests_cache_offers() -> None:
+def test_the_pytest_cache_is_moved_and_not_disabled() -> None:
     words = runner_command(PLAN).argv
     assert "no:cacheprovider" not in words
     assert ("-o", "cache_dir=/tmp/pytest-cache") in pairwise(words)

@@ -1,4 +1,4 @@
-"""Whatever lies under a run's output, looking at it follows nothing, waits for nothing and ends."""
+"""Collecting hostile output follows no link, blocks on no pipe and is bounded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_plain_files_are_listed_with_size_hash_and_type(tmp_path: Path) -> None:
     assert not collected.cut
 
 
-def test_nothing_is_nothing(tmp_path: Path) -> None:
+def test_a_missing_directory_is_empty(tmp_path: Path) -> None:
     assert collect(tmp_path / "not there").files == []
 
 
@@ -51,26 +51,26 @@ def test_links_are_refused_and_never_followed(tmp_path: Path) -> None:
     assert set(reasons(output)) == {"absolute", "relative", "directory", "loop", "real", "twin"}
 
 
-def test_an_output_that_is_itself_a_link_is_not_entered(tmp_path: Path) -> None:
+def test_an_output_directory_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
     (tmp_path / "output").symlink_to("/etc")
     with pytest.raises(NotADirectoryError):
         collect(tmp_path / "output")
 
 
 @pytest.mark.promise("evidence:waits-for-nothing")
-def test_pipes_sockets_and_devices_are_refused_without_waiting(tmp_path: Path) -> None:
+def test_pipes_sockets_and_devices_are_refused_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
         if os.geteuid() == 0:
             os.mknod(tmp_path / "device", 0o600 | 0o020000, os.makedev(1, 3))
-        found = reasons(tmp_path)
-    assert set(found) >= {"pipe", "socket"}
+        refused = set(reasons(tmp_path))
+    assert refused >= {"pipe", "socket"}
     assert collect(tmp_path).files == []
 
 
 @pytest.mark.parametrize("name", [b"\xff\xfe", b"a\nb", b"a\x1b[31m", b"a\\b", "\u202e".encode()])
-def test_names_that_people_and_programs_read_differently_are_refused(tmp_path: Path, name: bytes) -> None:
+def test_names_with_unprintable_characters_are_refused(tmp_path: Path, name: bytes) -> None:
     (tmp_path / os.fsdecode(name)).write_bytes(b"x")
     collected = collect(tmp_path)
     assert collected.files == []
@@ -78,7 +78,7 @@ def test_names_that_people_and_programs_read_differently_are_refused(tmp_path: P
     assert collected.refused[0].path.isprintable()
 
 
-def test_more_entries_than_anybody_looks_at_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_entries_than_the_maximum_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_files, "MAX_ENTRIES", 10)
     for number in range(25):
         (tmp_path / f"{number}").touch()
@@ -86,12 +86,12 @@ def test_more_entries_than_anybody_looks_at_are_cut(tmp_path: Path, monkeypatch:
     assert (len(collected.files), collected.cut) == (10, True)
 
 
-def test_a_tower_of_directories_ends(tmp_path: Path) -> None:
-    place = tmp_path
+def test_a_deep_tree_is_cut(tmp_path: Path) -> None:
+    path = tmp_path
     for _ in range(output_files.MAX_DEPTH + 5):
-        place = place / "d"
-    place.mkdir(parents=True)
-    (place / "f").touch()
+        path = path / "d"
+    path.mkdir(parents=True)
+    (path / "f").touch()
     assert [entry.reason for entry in collect(tmp_path).refused] == ["too deep, or too long a path"]
 
 

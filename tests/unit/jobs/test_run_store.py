@@ -1,4 +1,4 @@
-"""What runs take on the disk is counted so that no job can hide any of it; neither size nor number grows for ever."""
+"""Retention counts everything that a run stores, and bounds size, number and age."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stored(number: int, *, finished: bool = True) -> StoredRun:
 
 
 @pytest.mark.promise("jobs:retention-counts-everything")
-def test_directories_and_empty_files_and_links_take_room(tmp_path: Path) -> None:
+def test_directories_empty_files_and_links_count_as_4_kib_each(tmp_path: Path) -> None:
     output = tmp_path / RUN / "output"
     output.mkdir(parents=True)
     before = size_of(tmp_path)
@@ -38,7 +38,7 @@ def test_directories_and_empty_files_and_links_take_room(tmp_path: Path) -> None
     assert size_of(tmp_path) >= before + 900 * 4096
 
 
-def test_what_is_written_is_counted_as_the_disk_does_and_links_are_not_followed(tmp_path: Path) -> None:
+def test_files_count_with_their_disk_usage_and_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "large").write_bytes(b"x" * 3 * MIB)
     output = tmp_path / "runs" / RUN / "output"
@@ -48,25 +48,25 @@ def test_what_is_written_is_counted_as_the_disk_does_and_links_are_not_followed(
     assert MIB <= size_of(tmp_path / "runs") < 2 * MIB
 
 
-def test_a_file_that_goes_away_under_the_look_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_disappears_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / RUN).mkdir()
     monkeypatch.setattr(os, "walk", lambda top: [(str(top), ["gone"], [".evidence.json.new"])])
     assert size_of(tmp_path) == 4096
 
 
-def test_the_oldest_go_when_there_are_too_many_and_never_one_without_an_end() -> None:
+def test_the_oldest_finished_runs_are_removed_when_there_are_too_many() -> None:
     runs = [stored(0, finished=False), *(stored(number) for number in range(1, 6))]
     removed = runs_to_remove(runs, now=10, max_age_seconds=100, max_total_bytes=MIB, max_runs=4)
     assert [run.modified for run in removed] == [1, 2]
 
 
-def test_the_number_of_runs_is_bounded_without_being_asked_for() -> None:
+def test_the_number_of_runs_has_a_default_limit() -> None:
     runs = [stored(number) for number in range(run_store.MAX_KEPT_RUNS + 3)]
     removed = runs_to_remove(runs, now=0, max_age_seconds=1, max_total_bytes=MIB)
     assert [run.modified for run in removed] == [0, 1, 2]
 
 
-def test_age_counts_first_and_what_is_too_old_does_not_count_to_the_number() -> None:
+def test_expired_runs_do_not_count_towards_the_number() -> None:
     runs = [stored(number) for number in range(6)]
     removed = runs_to_remove(runs, now=10, max_age_seconds=6, max_total_bytes=MIB, max_runs=2)
     assert [run.modified for run in removed] == [0, 1, 2, 3]

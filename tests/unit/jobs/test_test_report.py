@@ -1,4 +1,4 @@
-"""A report is the job's own word, and the job may be hostile."""
+"""Parsers of reports that a hostile job may have written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite name="pytest">
 </testsuite></testsuites>"""
 
 
-def test_pytests_report_is_counted() -> None:
+def test_a_pytest_report_is_counted() -> None:
     report = read_junit(JUNIT)
     assert report is not None
     assert (report.passed, report.failed, report.timed_out, report.errors, report.skipped) == (1, 1, 1, 1, 1)
@@ -59,11 +59,11 @@ def test_pytests_report_is_counted() -> None:
         b'<?xml version="1.0" encoding="none-such"?><testsuites/>',
     ],
 )  # fmt: skip
-def test_xml_that_is_anything_else_is_no_report(content: bytes) -> None:
+def test_other_xml_is_no_report(content: bytes) -> None:
     assert read_junit(content) is None
 
 
-def test_failures_have_room_and_the_rest_is_counted() -> None:
+def test_failures_beyond_the_maximum_are_only_counted() -> None:
     one = b'<testcase name="t"><failure message="' + b"x" * 5000 + b'"/></testcase>'
     report = read_junit(b"<testsuite>" + one * (MAX_FAILURES + 7) + b"</testsuite>")
     assert report is not None
@@ -75,7 +75,7 @@ def spec(title: str, status: str, *results: dict[str, Any]) -> dict[str, Any]:
     return {"title": title, "tests": [{"status": status, "results": list(results)}]}
 
 
-def test_playwrights_report_is_counted() -> None:
+def test_a_playwright_report_is_counted() -> None:
     content = {
         "suites": [
             {
@@ -105,18 +105,18 @@ def test_playwrights_report_is_counted() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}", b'{"suites": 5}', b"[" * 100_000, b"\xff", b'{"suites": [5, null]']
 )
-def test_json_that_is_anything_else_is_no_report(content: bytes) -> None:
+def test_other_json_is_no_report(content: bytes) -> None:
     assert read_playwright(content) is None
 
 
-def test_a_report_nested_for_ever_is_none() -> None:
+def test_a_report_that_is_nested_too_deeply_is_no_report() -> None:
     suite: dict[str, Any] = {"specs": []}
     for _ in range(60):
         suite = {"suites": [suite]}
     assert read_playwright(json.dumps({"suites": [suite]}).encode()) is None
 
 
-def test_nonsense_inside_a_report_counts_as_failed_at_most() -> None:
+def test_a_test_with_an_invalid_status_counts_as_failed() -> None:
     report = read_playwright(b'{"suites": [{"title": 5, "specs": [{"tests": [{"status": ["x"]}, 7]}]}]}')
     assert report is not None
     assert (report.passed, report.failed) == (0, 1)
@@ -124,7 +124,7 @@ def test_nonsense_inside_a_report_counts_as_failed_at_most() -> None:
 
 @pytest.mark.promise("jobs:hostile-reports")
 @pytest.mark.parametrize("bomb", [b'{"":0},', b"[],", b"0,", b'{"a":[{"b":['])
-def test_a_report_of_countless_parts_is_not_even_parsed(bomb: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_with_too_many_values_is_not_parsed(bomb: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[int] = []
     monkeypatch.setattr(json, "loads", lambda content: parsed.append(len(content)))
     content = b'{"suites": [' + bomb * (MAX_REPORT_BYTES // len(bomb))
@@ -133,7 +133,7 @@ def test_a_report_of_countless_parts_is_not_even_parsed(bomb: bytes, monkeypatch
 
 
 @pytest.mark.promise("jobs:hostile-reports")
-def test_a_large_report_is_not_even_read(tmp_path: Path) -> None:
+def test_a_report_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     report = b'{"suites": []}'
     (tmp_path / "report.json").write_bytes(report.ljust(MAX_REPORT_BYTES))
     assert read_report(tmp_path, "report.json") is not None
@@ -143,13 +143,13 @@ def test_a_large_report_is_not_even_read(tmp_path: Path) -> None:
 
 @pytest.mark.promise("jobs:hostile-reports")
 @pytest.mark.parametrize("fault", [MemoryError, LookupError, AttributeError, OSError])
-def test_whatever_a_reader_trips_over_is_no_report(
+def test_a_parser_error_means_no_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
 ) -> None:
-    def trip(content: bytes) -> None:
+    def fail(content: bytes) -> None:
         raise fault
 
     (tmp_path / "junit.xml").write_bytes(b"<testsuite/>")
     assert read_report(tmp_path, "junit.xml") is not None
-    monkeypatch.setitem(job_reports.READERS, ".xml", trip)
+    monkeypatch.setitem(job_reports.READERS, ".xml", fail)
     assert read_report(tmp_path, "junit.xml") is None

@@ -1,4 +1,4 @@
-"""What the engine is asked to make for an order. The locks of a job's container are all in this file."""
+"""The engine's "create" request for an order. Every restriction on a job's container is in this file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LOCK_LABEL = "browser-shell.lock"
 DEADLINE_LABEL = "browser-shell.deadline"
 
 HANDOVER_SECONDS = 30
-"""After its time a run may still hand over what it wrote to /output; then it is killed."""
+"""Time to hand over /output after the run's timeout. Then the container is killed."""
 SPARE_SECONDS = 30
-"""A container that is this much older than even its hand-over has nobody who looks after it."""
+"""Margin after the hand-over. An older container has lost its server and may be swept."""
 
 _INIT = ("/usr/bin/python3", "-I", "-S", "/usr/local/lib/browser-shell/job_init")
 _ACCOUNT = "10001:10001"
@@ -29,12 +29,12 @@ _SCRATCH_ENTRIES = 50_000
 _MAX_TIMEOUT_SECONDS = 3600
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PINNED_IMAGE = re.compile(r"(?:[^\s@]+@)?sha256:[0-9a-f]{64}")
-# The loader's own variables would change the init, which is not the program.
+# LD_* variables of the dynamic loader would also affect the init process.
 _VARIABLE = re.compile(r"(?!LD_)[A-Z_][A-Z0-9_]*")
 
 
 def check_order(order: ContainerOrder) -> None:
-    """Raises: SandboxViolation, naming the field and the rule."""
+    """Check every field of an order. Raises: SandboxViolation, which names the field and the rule."""
     _require(_RUN_ID.fullmatch(order.run_id), "run_id", "letters, digits and _.- only, at most 64")
     _require(_PINNED_IMAGE.fullmatch(order.image), "image", "a digest or a local id, never a tag")
     _require(order.argv and not any("\0" in word for word in order.argv), "argv", "at least one word, no NUL")
@@ -42,7 +42,7 @@ def check_order(order: ContainerOrder) -> None:
         _require(
             _VARIABLE.fullmatch(name) and "\0" not in value,
             "environment",
-            "capitals, digits and _, nothing of the loader's; no NUL",
+            "capitals, digits and _, no LD_ prefix, no NUL",
         )
     _require(order.workspace.is_absolute() and order.output.is_absolute(), "workspace and output", "absolute paths")
     _check_limits(order.limits)
@@ -70,18 +70,18 @@ def _require(holds: object, field: str, rule: str) -> None:
 
 
 def lifetime_seconds(limits: ContainerLimits) -> int:
-    """From creation to the moment after which anybody may remove the container."""
+    """Seconds from creation until any server may remove the container."""
     return limits.timeout_seconds + HANDOVER_SECONDS + SPARE_SECONDS
 
 
 def container_config(order: ContainerOrder, *, image_id: str, labels: dict[str, str], counts_files: bool) -> JsonObject:
-    """The body of the engine's "create" call. `counts_files`: the engine can bound the number of files in memory."""
+    """Return the body of the "create" request. `counts_files`: the engine supports `nr_inodes` on tmpfs."""
     limits = order.limits
-    # The init ends the program by itself somewhat later than the server would, in case there is no server any more.
-    own_seconds = limits.timeout_seconds + SPARE_SECONDS
+    # The init enforces a later timeout of its own, in case the server has died.
+    init_seconds = limits.timeout_seconds + SPARE_SECONDS
     return {
         "Image": image_id,
-        "Entrypoint": [*_INIT, str(own_seconds), str(limits.output_bytes), str(limits.output_entries)],
+        "Entrypoint": [*_INIT, str(init_seconds), str(limits.output_bytes), str(limits.output_entries)],
         "Cmd": list(order.argv),
         "Env": [f"{name}={value}" for name, value in order.environment.items()],
         "User": _ACCOUNT,
@@ -93,7 +93,7 @@ def container_config(order: ContainerOrder, *, image_id: str, labels: dict[str, 
         "AttachStdout": True,
         "AttachStderr": True,
         "NetworkDisabled": True,
-        # Podman's forced removal sends this one and waits before it kills.
+        # `podman rm --force` sends this signal and waits before it kills.
         "StopSignal": "SIGKILL",
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": _host_config(order, counts_files=counts_files),
@@ -111,13 +111,13 @@ def _host_config(order: ContainerOrder, *, counts_files: bool) -> JsonObject:
                 "Source": str(order.workspace),
                 "Target": "/work",
                 "ReadOnly": True,
-                # What is mounted inside the workspace would stay writable: leave it out.
+                # ReadOnly does not apply to mounts inside the workspace, so they are left out.
                 "BindOptions": {"Propagation": "rprivate", "NonRecursive": True},
             }
         ],
         "Tmpfs": {
             "/tmp": _tmpfs(limits.scratch_bytes, _SCRATCH_ENTRIES if counts_files else None),  # noqa: S108 - a path inside the container
-            # Podman adds these two to a read-only root by itself, without a size, and lets programs run from them.
+            # Without these entries Podman mounts both itself: unlimited, and without noexec.
             "/run": "ro,noexec,nosuid,nodev,size=65536,mode=755",
             "/var/tmp": _tmpfs(_MIB, None),  # noqa: S108 - a path inside the container
             "/output": _tmpfs(limits.output_bytes, limits.output_entries if counts_files else None),
@@ -132,8 +132,8 @@ def _host_config(order: ContainerOrder, *, counts_files: bool) -> JsonObject:
             _ulimit("core", 0),
             _ulimit("fsize", largest_file),
             _ulimit("nofile", _OPEN_FILES),
-            # Of the account on all of the machine; PidsLimit is the container's own. Podman would ask for the kernel's
-            # highest number, which it may not have to give.
+            # Counts all processes of the uid on the machine; PidsLimit is per container. Podman's default is the
+            # kernel's maximum, which setrlimit may refuse.
             _ulimit("nproc", _PROCESSES_OF_ALL_RUNS),
         ],
         "CapDrop": ["ALL"],
@@ -142,14 +142,14 @@ def _host_config(order: ContainerOrder, *, counts_files: bool) -> JsonObject:
         "IpcMode": "private",
         "CgroupnsMode": "private",
         "RestartPolicy": {"Name": "no"},
-        # Read while it is written, stored nowhere: a log of the engine's own could fill its disk.
+        # The server reads the attached stream. A log kept by the engine could fill its disk.
         "LogConfig": {"Type": "none", "Config": {}},
         "AutoRemove": False,
     }
 
 
 def _tmpfs(size_bytes: int, entries: int | None) -> str:
-    # Without a count the memory of the container, which files cost even when they are empty, is the bound.
+    # Without nr_inodes the container's memory limit is the bound: empty files use memory too.
     count = "" if entries is None else f",nr_inodes={entries}"
     return f"rw,noexec,nosuid,nodev,size={size_bytes},mode=1777{count}"
 

@@ -1,9 +1,13 @@
-"""Runs orders in disposable containers of Docker or Podman, and removes whatever was left behind."""
+"""Runs orders in disposable containers of Docker or Podman, and removes the containers of servers that died."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import stat
 from collections.abc import Awaitable, Callable
+from enum import Enum
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -21,19 +25,89 @@ from browser_shell.jobs.containers.creation import (
     container_config,
     lifetime_seconds,
 )
-from browser_shell.jobs.containers.engine_api import EngineApi, LabelledContainer, connect
-from browser_shell.jobs.containers.leftovers import is_left_behind
+from browser_shell.jobs.containers.engine_api import EngineApi, connect
 from browser_shell.jobs.containers.run import ContainerRun
-from browser_shell.jobs.containers.server_lock import ServerLock, forget_gone_servers
 
 log = structlog.get_logger()
 
 _REMOVAL_SECONDS = 60
-_OTHERS_MAY_READ_AND_ENTER = 0o005
+_OTHERS_READ_AND_ENTER = 0o005
+
+
+class ServerState(Enum):
+    """Whether another job server is running."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+    """Its lock file cannot be read: the server may run on another machine that shares the engine."""
+
+
+class ServerLock:
+    """A file lock that the kernel releases when this server dies. Containers name it in a label."""
+
+    def __init__(self, directory: Path, server_id: str) -> None:
+        self.server_id = server_id
+        self.path = directory.absolute() / f"{server_id}.lock"
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Raises: SandboxUnavailable when the directory is not writable or the id is taken."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise SandboxUnavailable(f"the lock file of this server cannot be created: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise SandboxUnavailable("another server has the same id") from error
+        if not self._is_at_path(descriptor):
+            os.close(descriptor)
+            raise SandboxUnavailable("the lock file of this server was removed by another process; start again")
+        self._descriptor = descriptor
+
+    def _is_at_path(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    @property
+    def acquired(self) -> bool:
+        return self._descriptor is not None
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            # Unlinked while locked, so that no other process locks a file that is about to go.
+            self.path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def server_state(lock_path: Path) -> ServerState:
+    """Test another server's lock without blocking."""
+    try:
+        descriptor = os.open(lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ServerState.UNKNOWN
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ServerState.UNKNOWN
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return ServerState.ALIVE
+    except OSError:
+        return ServerState.UNKNOWN
+    else:
+        return ServerState.GONE
+    finally:
+        os.close(descriptor)
 
 
 class DisposableContainers:
-    """The ContainerEngine of `core/ports.py`, behind the socket of Docker or Podman."""
+    """The ContainerEngine of `core/ports.py`, over the socket of Docker or Podman."""
 
     def __init__(self, *, address: str, lock: ServerLock, clock: Clock) -> None:
         self._address = address
@@ -43,7 +117,7 @@ class DisposableContainers:
 
     async def image_id(self, image: str) -> str:
         async with connect(self._address) as api:
-            return await self._image_id(api, image)
+            return await api.image_id(image)
 
     async def run(
         self,
@@ -53,13 +127,11 @@ class DisposableContainers:
         before_start: Callable[[str], Awaitable[None]],
     ) -> ContainerReport:
         check_order(order)
-        if not self._lock.held:
-            raise SandboxUnavailable(
-                "this server holds no lock, so what it leaves behind could not be told from others'"
-            )
+        if not self._lock.acquired:
+            raise SandboxUnavailable("this server holds no lock, so its containers could not be swept after a crash")
         self._runs.add(order.run_id)
         try:
-            await anyio.to_thread.run_sync(_prepare_places, order)
+            await anyio.to_thread.run_sync(_prepare_directories, order)
             async with connect(self._address) as api:
                 return await self._run(api, order, on_output, before_start)
         finally:
@@ -68,15 +140,15 @@ class DisposableContainers:
     async def sweep(self, before_remove: Callable[[str, str], Awaitable[None]]) -> list[str]:
         removed: list[str] = []
         async with connect(self._address) as api:
-            found = [each for each in await api.labelled(SERVER_LABEL) if await self._is_left_behind(each)]
-            for container in found:
-                run_id = container.labels.get(RUN_LABEL, "")
-                await before_remove(run_id, container.container_id)
-                if await _remove(api, container.container_id):
+            labelled = await api.labelled(SERVER_LABEL)
+            abandoned = await anyio.to_thread.run_sync(self._abandoned, labelled)
+            for container_id, run_id in abandoned.items():
+                await before_remove(run_id, container_id)
+                if await _remove(api, container_id):
                     removed.append(run_id)
-                    log.warning("container_swept", run=removed[-1], container=container.container_id)
-        if len(removed) == len(found):
-            await anyio.to_thread.run_sync(forget_gone_servers, self._lock.path.parent)
+                    log.warning("container_swept", run=run_id, container=container_id)
+        if len(removed) == len(abandoned):
+            await anyio.to_thread.run_sync(self._remove_stale_locks)
         return removed
 
     async def _run(
@@ -87,7 +159,7 @@ class DisposableContainers:
         before_start: Callable[[str], Awaitable[None]],
     ) -> ContainerReport:
         ordered = self._clock.monotonic()
-        image_id = await self._image_id(api, order.image)
+        image_id = await api.image_id(order.image)
         config = container_config(
             order, image_id=image_id, labels=self._labels(order), counts_files=await api.counts_files()
         )
@@ -99,12 +171,12 @@ class DisposableContainers:
             with ContainerRun(
                 api=api, container_id=container_id, order=order, on_output=on_output, clock=self._clock
             ) as run:
-                state = await run.to_the_end()
+                state = await run.run_to_end()
             ended = self._clock.monotonic()
         finally:
             removed = await _remove(api, container_id)
         if not removed:
-            raise SandboxUnavailable("the container engine could not remove a container; it will be tried again")
+            raise SandboxUnavailable("the container engine could not remove a container; the next sweep tries again")
         timings = ContainerTimings(
             created=created - ordered,
             started=run.started - ordered,
@@ -114,14 +186,6 @@ class DisposableContainers:
         )
         return run.report(image_id=image_id, state=state, timings=timings)
 
-    async def _image_id(self, api: EngineApi, image: str) -> str:
-        found = await api.image_id(image)
-        if found is None:
-            raise SandboxUnavailable(
-                f"the image {image} is not on this machine; `make jobs-image` builds the one for jobs"
-            )
-        return found
-
     def _labels(self, order: ContainerOrder) -> dict[str, str]:
         return {
             RUN_LABEL: order.run_id,
@@ -130,20 +194,32 @@ class DisposableContainers:
             DEADLINE_LABEL: str(int(self._clock.wall()) + lifetime_seconds(order.limits)),
         }
 
-    async def _is_left_behind(self, container: LabelledContainer) -> bool:
-        def look() -> bool:
-            return is_left_behind(
-                container,
-                own_server=self._lock.server_id,
-                own_runs=self._runs,
-                wall_seconds=self._clock.wall(),
-            )
+    def _abandoned(self, labelled: dict[str, dict[str, str]]) -> dict[str, str]:
+        """Return the run ids of abandoned containers, by container id."""
+        return {
+            container_id: labels.get(RUN_LABEL, "")
+            for container_id, labels in labelled.items()
+            if self._is_abandoned(labels)
+        }
 
-        return await anyio.to_thread.run_sync(look)
+    def _is_abandoned(self, labels: dict[str, str]) -> bool:
+        """Whether no live server manages the container. In doubt, only when its deadline has passed."""
+        if labels.get(SERVER_LABEL) == self._lock.server_id:
+            return labels.get(RUN_LABEL) not in self._runs
+        state = server_state(Path(labels.get(LOCK_LABEL, "")))
+        if state is ServerState.UNKNOWN:
+            deadline = labels.get(DEADLINE_LABEL, "")
+            return deadline.isascii() and deadline.isdigit() and self._clock.wall() > int(deadline)
+        return state is ServerState.GONE
+
+    def _remove_stale_locks(self) -> None:
+        for path in self._lock.path.parent.glob("*.lock"):
+            if server_state(path) is ServerState.GONE:
+                path.unlink(missing_ok=True)
 
 
 async def _remove(api: EngineApi, container_id: str) -> bool:
-    """Whether the container is gone. Shielded: a caller that gives up must not leave it running."""
+    """Return whether the container is gone. Shielded: a cancelled caller must not leave it running."""
     with anyio.move_on_after(_REMOVAL_SECONDS, shield=True):
         for pause_seconds in (0.2, 1.0, 5.0):
             try:
@@ -156,15 +232,15 @@ async def _remove(api: EngineApi, container_id: str) -> bool:
     return False
 
 
-def _prepare_places(order: ContainerOrder) -> None:
+def _prepare_directories(order: ContainerOrder) -> None:
     try:
-        workspace = order.workspace.stat()
-        if not stat.S_ISDIR(workspace.st_mode) or ~workspace.st_mode & _OTHERS_MAY_READ_AND_ENTER:
+        mode = order.workspace.stat().st_mode
+        if not stat.S_ISDIR(mode) or ~mode & _OTHERS_READ_AND_ENTER:
             raise SandboxUnavailable(
-                "the workspace must be a directory that every account may read: jobs have an account of their own"
+                "the workspace must be a directory that every account may read: jobs run under another account"
             )
         order.output.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(order.output.iterdir()):
-            raise SandboxUnavailable("the directory for the output of a run must be empty")
+            raise SandboxUnavailable("the output directory of a run must be empty")
     except OSError as error:
-        raise SandboxUnavailable(f"the places of a run could not be prepared: {error.strerror}") from error
+        raise SandboxUnavailable(f"the directories of a run could not be prepared: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""The engine's API with a deadline on every call, and one kind of error. Docker and Podman speak the same."""
+"""The engine's HTTP API, shared by Docker and Podman, with a deadline on every call and one kind of error."""
 
 from __future__ import annotations
 
@@ -22,134 +22,123 @@ log = structlog.get_logger()
 _NOT_FOUND = 404
 _CONFLICT = 409
 _UNREACHABLE = 900
-"""What aiodocker gives for a connection that failed."""
+"""aiodocker's status for a failed connection."""
 _CALL_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """The engine's word on a container that has ended."""
+    """How a container ended, as the engine reports it."""
 
     exit_code: int
     out_of_memory: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledContainer:
-    """A container of some server of ours."""
-
-    container_id: str
-    labels: dict[str, str]
-
-
 @contextmanager
-def engine_faults(step: str) -> Iterator[None]:
-    """Turns what the engine's client raises into SandboxUnavailable. The engine's own words go to the log only."""
+def engine_faults(step: str, *, ignore: tuple[int, ...] = ()) -> Iterator[None]:
+    """Convert the client library's errors to SandboxUnavailable. The engine's own message goes to the log only.
+
+    `ignore` lists HTTP statuses that count as success.
+    """
     try:
         yield
     except aiodocker.DockerError as error:
+        if error.status in ignore:
+            return
         log.warning("container_engine_refused", step=step, status=error.status, message=error.message)
         reason = "it does not answer" if error.status == _UNREACHABLE else f"status {error.status}"
         raise SandboxUnavailable(f"the container engine could not {step}: {reason}") from error
     except TimeoutError as error:
-        log.warning("container_engine_late", step=step)
+        log.warning("container_engine_timed_out", step=step)
         raise SandboxUnavailable(f"the container engine took too long to {step}") from error
     except (aiohttp.ClientError, OSError, KeyError, ValueError) as error:
-        log.warning("container_engine_fault", step=step, error=repr(error))
-        raise SandboxUnavailable(f"the container engine could not {step}: it does not answer as it should") from error
+        log.warning("container_engine_failed", step=step, error=repr(error))
+        raise SandboxUnavailable(f"the container engine could not {step}: its answer cannot be read") from error
+
+
+@contextmanager
+def _engine_call(step: str, *, ignore: tuple[int, ...] = (), shield: bool = False) -> Iterator[None]:
+    with engine_faults(step, ignore=ignore), anyio.fail_after(_CALL_SECONDS, shield=shield):
+        yield
 
 
 class EngineApi:
-    """One connection to an engine."""
+    """One connection to an engine. Every method raises SandboxUnavailable when the engine fails."""
 
     def __init__(self, client: aiodocker.Docker) -> None:
         self._client = client
 
     async def counts_files(self) -> bool:
-        """Podman, as of 4.3, knows no bound for the number of files of a file system in memory."""
-        with engine_faults("tell its version"), anyio.fail_after(_CALL_SECONDS):
+        """Whether tmpfs mounts accept `nr_inodes`. Podman (4.3) rejects it."""
+        with _engine_call("report its version"):
             parts = (await self._client.version()).get("Components") or []
             return not any("podman" in str(part.get("Name")).lower() for part in parts)
 
-    async def image_id(self, image: str) -> str | None:
-        """The local id; None when the image is not there."""
-        with engine_faults("look for the image"), anyio.fail_after(_CALL_SECONDS):
-            try:
-                found = await self._client.images.inspect(image)
-            except aiodocker.DockerError as error:
-                if error.status == _NOT_FOUND:
-                    return None
-                raise
-            return str(found["Id"])
+    async def image_id(self, image: str) -> str:
+        """Return the local id. Nothing is ever pulled."""
+        image_id = ""
+        with _engine_call("look for the image", ignore=(_NOT_FOUND,)):
+            image_id = str((await self._client.images.inspect(image))["Id"])
+        if not image_id:
+            raise SandboxUnavailable(f"the image {image} is not on this machine; build it with `make jobs-image`")
+        return image_id
 
     async def create(self, config: JsonObject, *, name: str) -> str:
-        """Shielded: whoever gives up meanwhile still learns the id, and can remove what was made."""
-        with engine_faults("make a container"), anyio.fail_after(_CALL_SECONDS, shield=True):
-            made = await self._client.containers.create(config, name=name)
-            return made.id
+        """Return the container's id. Shielded, so that a cancelled caller can still remove the container."""
+        with _engine_call("make a container", shield=True):
+            return (await self._client.containers.create(config, name=name)).id
 
     @asynccontextmanager
     async def attach(self, container_id: str) -> AsyncIterator[Stream]:
-        stream = self._of(container_id).attach(stdout=True, stderr=True)
+        stream = self._container(container_id).attach(stdout=True, stderr=True)
         try:
-            with engine_faults("listen to a container"), anyio.fail_after(_CALL_SECONDS):
+            with _engine_call("listen to a container"):
                 await stream.__aenter__()
             yield stream
         finally:
-            # Closing an engine's connection that is gone already is no fault.
             try:
                 await stream.close()
             except (AssertionError, aiohttp.ClientError, OSError):
-                log.debug("container_stream_gone", container=container_id)
+                # The engine may have closed the connection first.
+                log.debug("container_stream_lost", container=container_id)
 
     async def start(self, container_id: str) -> None:
-        with engine_faults("start a container"), anyio.fail_after(_CALL_SECONDS, shield=True):
-            await self._of(container_id).start()
+        with _engine_call("start a container", shield=True):
+            await self._container(container_id).start()
 
     async def signal(self, container_id: str, name: str) -> None:
-        """A container that is no longer there, or no longer runs, has nothing to be told."""
-        with engine_faults("signal a container"), anyio.fail_after(_CALL_SECONDS):
-            try:
-                await self._of(container_id).kill(signal=name)
-            except aiodocker.DockerError as error:
-                if error.status not in (_NOT_FOUND, _CONFLICT):
-                    raise
+        """Send a signal. A container that is removed or stopped is not an error."""
+        with _engine_call("signal a container", ignore=(_NOT_FOUND, _CONFLICT)):
+            await self._container(container_id).kill(signal=name)
 
     async def wait(self, container_id: str) -> None:
-        """Returns when the container has ended. The caller sets the deadline."""
+        """Return when the container has ended. The caller sets the deadline."""
         with engine_faults("wait for a container"):
-            await self._of(container_id).wait()
+            await self._container(container_id).wait()
 
     async def state(self, container_id: str) -> ContainerState:
-        with engine_faults("tell how a container ended"), anyio.fail_after(_CALL_SECONDS):
-            found = (await self._of(container_id).show())["State"]
-            return ContainerState(exit_code=int(found["ExitCode"]), out_of_memory=found.get("OOMKilled") is True)
+        with _engine_call("report how a container ended"):
+            state = (await self._container(container_id).show())["State"]
+            return ContainerState(exit_code=int(state["ExitCode"]), out_of_memory=state.get("OOMKilled") is True)
 
     async def remove(self, container_id: str) -> None:
-        """Kills and removes, with whatever was made for it. Nothing to remove is as good."""
-        with engine_faults("remove a container"), anyio.fail_after(_CALL_SECONDS):
-            try:
-                await self._of(container_id).delete(force=True, v=True)
-            except aiodocker.DockerError as error:
-                if error.status != _NOT_FOUND:
-                    raise
+        """Kill and remove a container with its anonymous volumes. A container that is gone is not an error."""
+        with _engine_call("remove a container", ignore=(_NOT_FOUND,)):
+            await self._container(container_id).delete(force=True, v=True)
 
-    async def labelled(self, label: str) -> list[LabelledContainer]:
-        """Every container with this label, running or not."""
-        with engine_faults("list its containers"), anyio.fail_after(_CALL_SECONDS):
-            found = await self._client.containers.list(all=True, filters=json.dumps({"label": [label]}))
-            return [
-                LabelledContainer(container_id=each.id, labels={str(k): str(v) for k, v in each["Labels"].items()})
-                for each in found
-            ]
+    async def labelled(self, label: str) -> dict[str, dict[str, str]]:
+        """Return the labels of every container with this label, running or not, by container id."""
+        with _engine_call("list its containers"):
+            containers = await self._client.containers.list(all=True, filters=json.dumps({"label": [label]}))
+            return {each.id: {str(k): str(v) for k, v in each["Labels"].items()} for each in containers}
 
-    def _of(self, container_id: str) -> DockerContainer:
+    def _container(self, container_id: str) -> DockerContainer:
         return self._client.containers.container(container_id)
 
 
 @asynccontextmanager
 async def connect(address: str) -> AsyncIterator[EngineApi]:
-    """Raises: SandboxUnavailable, from the first call on, when nothing answers at `address`."""
+    """Open a client. Raises: SandboxUnavailable, at the first call, when nothing answers at `address`."""
     with engine_faults("be reached"):
         client = aiodocker.Docker(url=address)
     try:

@@ -1,20 +1,20 @@
-"""Takes over what a run left under /output, as a stream of records, and believes none of it.
+"""Receives the files that a run left under /output, as a stream of records. Every byte of it is untrusted.
 
-The stream: a line that names the format, then records of kind (1 byte), length of the path (2), size (8), the path and,
-for a file, its content. `D` is a directory, `F` a file, `E` the end, with words for a path: `full` when /output
-had no room left, `out-of-memory` when the kernel killed for memory. Every other kind is something that was not sent, by
-reason. deploy/jobs/job_init writes it, in a container whose program may be hostile: so every path, count and size is
-judged here again.
+The stream starts with a line that names the format. Each record has a kind (1 byte), the length of the path (2), a
+size (8), the path and, for a file, its content. `D` is a directory and `F` a file. `E` ends the stream; its path holds
+flags: `full` when /output has no room left, `out-of-memory` when the kernel killed a process for memory. Any other kind
+names an entry that was not sent, by reason. deploy/jobs/job_init writes the stream in a container whose program may be
+hostile, so every path, count and size is checked again here.
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from io import FileIO
 from pathlib import Path
 
 from browser_shell.core.containers import RefusalReason, RefusedOutput
+from browser_shell.jobs.output_files import create_file, readable_name, write_all
 
 MAGIC = b"browser-shell hand-over 1\n"
 RECORD = struct.Struct(">cHQ")
@@ -33,14 +33,14 @@ _REASONS = {
 
 
 class HandoverReader:
-    """Fed with the stream as it comes; writes plain files below `directory`. A broken stream is read no further."""
+    """Parses the stream incrementally and writes regular files below `directory`. Stops at the first invalid record."""
 
     def __init__(self, *, directory: Path, max_bytes: int, max_entries: int) -> None:
         self._directory = directory
         self._bytes_left = max_bytes
         self._entries_left = max_entries
         self._pending = bytearray()
-        self._begun = False
+        self._has_magic = False
         self._file: FileIO | None = None
         self._file_left = 0
         self._directories: set[bytes] = {b""}
@@ -49,128 +49,118 @@ class HandoverReader:
         self.full = False
         self.out_of_memory = False
         self._ended = False
-        self.broken = False
+        self._invalid = False
 
     def feed(self, data: bytes) -> None:
+        """Parse the next piece of the stream. Raises: OSError when a file cannot be written."""
         self._pending += data
-        while not self.broken and not self._ended and self._step():
+        while not self._invalid and not self._ended and self._parse_next():
             pass
         if self._ended and self._pending:
-            # Nothing follows the end.
-            self.broken = True
-        if self.broken:
+            self._invalid = True
+        if self._invalid:
             self._pending.clear()
 
     @property
     def complete(self) -> bool:
-        return self._ended and not self.broken
+        return self._ended and not self._invalid
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _step(self) -> bool:
-        """Takes one piece from what is pending; False when there is not enough of it."""
-        if not self._begun:
-            return self._begin()
+    def _parse_next(self) -> bool:
+        """Consume one element of the pending bytes; False when more bytes are needed."""
+        if not self._has_magic:
+            return self._parse_magic()
         if self._file_left or self._file is not None:
-            return self._content()
-        return self._record()
+            return self._parse_content()
+        return self._parse_record()
 
-    def _begin(self) -> bool:
+    def _parse_magic(self) -> bool:
         if len(self._pending) < len(MAGIC):
             return False
-        self.broken = not self._pending.startswith(MAGIC)
+        self._invalid = not self._pending.startswith(MAGIC)
         del self._pending[: len(MAGIC)]
-        self._begun = True
+        self._has_magic = True
         return True
 
-    def _content(self) -> bool:
+    def _parse_content(self) -> bool:
         piece = bytes(self._pending[: self._file_left])
         del self._pending[: len(piece)]
         if self._file is not None:
-            view = memoryview(piece)
-            while view:
-                view = view[self._file.write(view) :]
+            write_all(self._file, piece)
         self._file_left -= len(piece)
-        if self._file_left == 0:
-            self.close()
-            return True
-        return False
+        if self._file_left:
+            return False
+        self.close()
+        return True
 
-    def _record(self) -> bool:
+    def _parse_record(self) -> bool:
         if len(self._pending) < RECORD.size:
             return False
         kind, path_length, size = RECORD.unpack_from(self._pending)
         if path_length > MAX_PATH_BYTES:
-            self.broken = True
+            self._invalid = True
             return True
-        if len(self._pending) < RECORD.size + path_length:
+        end = RECORD.size + path_length
+        if len(self._pending) < end:
             return False
-        path = bytes(self._pending[RECORD.size : RECORD.size + path_length])
-        del self._pending[: RECORD.size + path_length]
-        self._take(kind, path, size)
+        path = bytes(self._pending[RECORD.size : end])
+        del self._pending[:end]
+        self._accept(kind, path, size)
         return True
 
-    def _take(self, kind: bytes, path: bytes, size: int) -> None:
+    def _accept(self, kind: bytes, path: bytes, size: int) -> None:
         if kind == b"E":
-            words = path.split(b" ")
-            self.full = b"full" in words
-            self.out_of_memory = b"out-of-memory" in words
+            flags = path.split(b" ")
+            self.full = b"full" in flags
+            self.out_of_memory = b"out-of-memory" in flags
             self._ended = True
             return
         self._entries_left -= 1
         if self._entries_left < 0 or (size and kind != b"F") or size > self._bytes_left:
-            self.broken = True
+            self._invalid = True
         elif kind in _REASONS:
             self._refuse(path, _REASONS[kind])
         elif kind in (b"D", b"F"):
             self._bytes_left -= size
-            self._make(kind, path, size)
+            self._create(kind, path, size)
         else:
-            self.broken = True
+            self._invalid = True
 
-    def _make(self, kind: bytes, path: bytes, size: int) -> None:
-        parent = path.rpartition(b"/")[0]
+    def _create(self, kind: bytes, path: bytes, size: int) -> None:
         self._file_left = size
-        if not is_plain_path(path) or parent not in self._directories:
+        if not is_plain_path(path) or path.rpartition(b"/")[0] not in self._directories:
             self._refuse(path, RefusalReason.BAD_NAME)
             return
-        place = self._directory / path.decode("utf-8")
+        target = self._directory / path.decode("utf-8")
         try:
             if kind == b"D":
-                place.mkdir(mode=0o700)
+                target.mkdir(mode=0o700)
                 self._directories.add(path)
             else:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                self._file = FileIO(os.open(place, flags, 0o600), "w")
+                self._file = create_file(target)
         except FileExistsError:
-            # No directory has a name twice, so this is no honest hand-over.
-            self.broken = True
+            # A real directory never lists a name twice.
+            self._invalid = True
 
     def _refuse(self, path: bytes, reason: RefusalReason) -> None:
         self.refused_count += 1
         if len(self.refused) < _LISTED_REFUSALS:
-            self.refused.append(RefusedOutput(path=_printable(path), reason=reason))
+            self.refused.append(RefusedOutput(path=_ascii(path), reason=reason))
 
 
 def is_plain_path(path: bytes) -> bool:
-    """Relative, not deep, every name such that people and programs read it alike."""
+    """Whether a path is relative, not too deep, and every name in it is readable text."""
     names = path.split(b"/")
     return len(path) <= MAX_PATH_BYTES and len(names) <= MAX_DEPTH and all(map(_is_plain_name, names))
 
 
 def _is_plain_name(name: bytes) -> bool:
-    if not name or name in (b".", b"..") or len(name) > _MAX_NAME_BYTES:
-        return False
-    try:
-        text = name.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    # Control characters, line separators and the marks that reverse the direction of text are not printable.
-    return text.isprintable() and "\\" not in text
+    return name not in (b"", b".", b"..") and len(name) <= _MAX_NAME_BYTES and readable_name(name) is not None
 
 
-def _printable(path: bytes) -> str:
+def _ascii(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace").encode("unicode_escape").decode("ascii")[:MAX_PATH_BYTES]

@@ -1,9 +1,10 @@
-"""One run in a container that exists already: its output, its hand-over, its deadline, its end."""
+"""One run in a container that was already created: its log, its hand-over, its deadline and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -15,26 +16,49 @@ from browser_shell.core.ports import Clock
 from browser_shell.jobs.containers.creation import HANDOVER_SECONDS
 from browser_shell.jobs.containers.engine_api import ContainerState, EngineApi, engine_faults
 from browser_shell.jobs.containers.handover import HandoverReader
-from browser_shell.jobs.containers.log_file import BoundedLog
+from browser_shell.jobs.output_files import create_file, write_all
 
 _HANDOVER_STREAM = 1
-_ENDED_BY_THE_INIT = 124
-_SECONDS_TO_DIE = 10
-_DISCARDED_BYTES_PER_SECOND = 20_000_000
-"""Output beyond the limit is read no faster: a flood must not cost the server a core."""
+_INIT_TIMEOUT_EXIT_CODE = 124
+_KILL_SECONDS = 10
+_DISCARD_BYTES_PER_SECOND = 20_000_000
+"""Output beyond the log's limit is read no faster, so that a flood does not use a whole core of the server."""
+
+
+class BoundedLog:
+    """A log file that keeps the first `max_bytes`. `cut` is set when there was more."""
+
+    def __init__(self, path: Path, *, max_bytes: int) -> None:
+        self._file = create_file(path)
+        self._max_bytes = max_bytes
+        self.size = 0
+        self.cut = False
+
+    @property
+    def room(self) -> int:
+        return self._max_bytes - self.size
+
+    def write(self, data: bytes) -> None:
+        kept = data[: self.room]
+        self.cut = self.cut or len(kept) < len(data)
+        write_all(self._file, kept)
+        self.size += len(kept)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 @contextmanager
-def own_disk_faults() -> Iterator[None]:
-    """A run whose output cannot be kept is not a run that succeeded."""
+def _disk_faults() -> Iterator[None]:
+    """Convert OSError: a run whose output cannot be stored has not succeeded."""
     try:
         yield
     except OSError as error:
-        raise SandboxUnavailable(f"the server could not keep what a container wrote: {error.strerror}") from error
+        raise SandboxUnavailable(f"the server could not store a container's output: {error.strerror}") from error
 
 
 class ContainerRun:
-    """From start to end of one container. Whoever made it removes it."""
+    """A container from its start to its end. The caller creates and removes the container."""
 
     def __init__(
         self,
@@ -50,8 +74,8 @@ class ContainerRun:
         self._order = order
         self._on_output = on_output
         self._clock = clock
-        self._out_of_time = False
-        with own_disk_faults():
+        self._deadline_passed = False
+        with _disk_faults():
             self.log = BoundedLog(order.log_path, max_bytes=order.limits.log_bytes)
         self.handover = HandoverReader(
             directory=order.output,
@@ -68,18 +92,18 @@ class ContainerRun:
         self.log.close()
         self.handover.close()
 
-    async def to_the_end(self) -> ContainerState:
-        """Raises: SandboxUnavailable when the engine fails meanwhile."""
+    async def run_to_end(self) -> ContainerState:
+        """Start the container and wait for its end. Raises: SandboxUnavailable when the engine fails."""
         faults: ExceptionGroup[SandboxUnavailable] | None = None
         async with self._api.attach(self._container_id) as stream:
             await self._api.start(self._container_id)
             self.started = self._clock.monotonic()
             try:
-                async with anyio.create_task_group() as watch:
-                    watch.start_soon(self._keep_deadline)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._enforce_deadline)
                     await self._read(stream)
                     await self._api.wait(self._container_id)
-                    watch.cancel_scope.cancel()
+                    tasks.cancel_scope.cancel()
             except* SandboxUnavailable as group:
                 faults = group
         if faults is not None:
@@ -90,7 +114,7 @@ class ContainerRun:
         return ContainerReport(
             container_id=self._container_id,
             image_id=image_id,
-            end=self._why_it_ended(state),
+            end=self._end(state),
             exit_code=state.exit_code,
             log_size=self.log.size,
             log_cut=self.log.cut,
@@ -100,46 +124,46 @@ class ContainerRun:
             refused_count=self.handover.refused_count,
         )
 
-    def _why_it_ended(self, state: ContainerState) -> ContainerEnd:
-        # A program that ended in time may still be handing over when the time is up.
-        if self._out_of_time and (state.exit_code == _ENDED_BY_THE_INIT or not self.handover.complete):
+    def _end(self, state: ContainerState) -> ContainerEnd:
+        # A program that ended in time may still be handing over its output at the deadline.
+        if self._deadline_passed and (state.exit_code == _INIT_TIMEOUT_EXIT_CODE or not self.handover.complete):
             return ContainerEnd.TIMED_OUT
-        # One process of many may have been killed for memory without the program failing for it.
+        # The kernel may have killed a child process without making the program fail.
         if (state.out_of_memory or self.handover.out_of_memory) and state.exit_code != 0:
             return ContainerEnd.OUT_OF_MEMORY
         return ContainerEnd.OUTPUT_FULL if self.handover.full else ContainerEnd.EXITED
 
-    async def _keep_deadline(self) -> None:
+    async def _enforce_deadline(self) -> None:
         await anyio.sleep(self._order.limits.timeout_seconds)
-        self._out_of_time = True
-        # The init kills every process but itself, hands /output over and ends.
+        self._deadline_passed = True
+        # On SIGTERM the init kills every other process, hands over /output and exits.
         await self._api.signal(self._container_id, "SIGTERM")
         await anyio.sleep(HANDOVER_SECONDS)
         await self._api.signal(self._container_id, "SIGKILL")
-        await anyio.sleep(_SECONDS_TO_DIE)
+        await anyio.sleep(_KILL_SECONDS)
         raise SandboxUnavailable("the container engine could not end a container")
 
     async def _read(self, stream: Stream) -> None:
         while True:
-            with engine_faults("tell what a container writes"):
+            with engine_faults("read a container's output"):
                 message = await stream.read_out()
             if message is None:
                 return
             if message.stream == _HANDOVER_STREAM:
-                with own_disk_faults():
+                with _disk_faults():
                     await anyio.to_thread.run_sync(self.handover.feed, message.data)
             else:
-                await self._keep(message.data)
+                await self._store_output(message.data)
 
-    async def _keep(self, data: bytes) -> None:
+    async def _store_output(self, data: bytes) -> None:
         if self.first_output is None:
             self.first_output = self._clock.monotonic()
         if self.log.room > 0:
-            with own_disk_faults():
+            with _disk_faults():
                 await anyio.to_thread.run_sync(self.log.write, data)
             self._on_output(data)
         else:
             self.log.cut = True
-            # The log keeps the beginning, and whoever listens the end, so what comes after the limit is still heard.
+            # The log keeps the beginning; `on_output` also receives the end.
             self._on_output(data)
-            await anyio.sleep(len(data) / _DISCARDED_BYTES_PER_SECOND)
+            await anyio.sleep(len(data) / _DISCARD_BYTES_PER_SECOND)

@@ -1,4 +1,4 @@
-"""What the engine is asked for, and which orders it is never asked for."""
+"""The create request holds every restriction, and orders beyond the rules are refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.promise("jobs:walls")
-def test_every_lock_is_asked_for() -> None:
+def test_every_restriction_is_requested() -> None:
     host = config()["HostConfig"]
     expected = {
         "NetworkMode": "none",
@@ -53,17 +53,17 @@ def test_every_lock_is_asked_for() -> None:
 
 
 @pytest.mark.promise("jobs:walls")
-def test_the_workspace_is_the_only_thing_of_the_host_and_read_only() -> None:
+def test_the_workspace_is_the_only_mount_and_read_only() -> None:
     (mount,) = config()["HostConfig"]["Mounts"]
     assert (mount["Source"], mount["Target"], mount["ReadOnly"]) == ("/srv/workspace", "/work", True)
     assert "/srv/artifacts" not in str(config())
 
 
-def test_the_environment_is_the_orders_alone() -> None:
+def test_the_environment_holds_only_the_variables_of_the_order() -> None:
     assert config()["Env"] == ["CI=1"]
 
 
-def test_files_in_memory_cannot_be_run_and_are_bounded() -> None:
+def test_tmpfs_mounts_are_bounded_and_not_executable() -> None:
     for options in config()["HostConfig"]["Tmpfs"].values():
         assert {"noexec", "nosuid", "nodev"} <= set(options.split(","))
         assert "size=" in options
@@ -98,7 +98,7 @@ def test_files_in_memory_cannot_be_run_and_are_bounded() -> None:
         ("limits.memory_bytes", {"limits": ContainerLimits(output_bytes=577 * MIB)}),
     ],
 )
-def test_an_order_beyond_the_rules_is_refused_by_its_field(field: str, changes: dict[str, Any]) -> None:
+def test_an_invalid_order_is_refused_with_the_name_of_its_field(field: str, changes: dict[str, Any]) -> None:
     with pytest.raises(SandboxViolation, match=field):
         check_order(replace(ORDER, **changes))
 
@@ -112,5 +112,5 @@ def test_an_order_beyond_the_rules_is_refused_by_its_field(field: str, changes: 
         {"limits": ContainerLimits(timeout_seconds=3600, processes=4096)},
     ],
 )
-def test_an_order_just_inside_the_rules_is_accepted(changes: dict[str, Any]) -> None:
+def test_an_order_at_the_limits_is_accepted(changes: dict[str, Any]) -> None:
     check_order(replace(ORDER, **changes))

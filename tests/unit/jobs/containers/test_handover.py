@@ -1,4 +1,4 @@
-"""The hand-over of a container's output is judged as if every byte of it were hostile."""
+"""The reader of a container's output trusts no byte of the stream."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ def record(kind: bytes, path: bytes, content: bytes = b"", *, size: int | None =
     return RECORD.pack(kind, len(path), len(content) if size is None else size) + path + content
 
 
-def read(folder: Path, stream: bytes, *, max_bytes: int = 1000, max_entries: int = 10, step: int = 7) -> HandoverReader:
-    reader = HandoverReader(directory=folder, max_bytes=max_bytes, max_entries=max_entries)
+def read(
+    directory: Path, stream: bytes, *, max_bytes: int = 1000, max_entries: int = 10, step: int = 7
+) -> HandoverReader:
+    reader = HandoverReader(directory=directory, max_bytes=max_bytes, max_entries=max_entries)
     for start in range(0, len(stream), step):
         reader.feed(stream[start : start + step])
     reader.close()
     return reader
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+def names(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])
-def test_files_and_directories_are_made_with_our_own_modes(tmp_path: Path, step: int) -> None:
+def test_files_and_directories_are_created_with_private_modes(tmp_path: Path, step: int) -> None:
     stream = MAGIC + record(b"D", b"d") + record(b"F", b"d/x", b"hello") + record(b"F", b"empty") + END
     reader = read(tmp_path, stream, step=step)
     assert reader.complete
@@ -61,24 +63,24 @@ def test_files_and_directories_are_made_with_our_own_modes(tmp_path: Path, step:
         b"/".join([b"d"] * 33),
     ],
 )
-def test_a_path_that_is_not_plain_makes_no_file(tmp_path: Path, path: bytes) -> None:
-    folder = tmp_path / "output"
-    folder.mkdir()
-    reader = read(folder, MAGIC + record(b"D", b"d") + record(b"F", path, b"x") + END)
+def test_an_invalid_path_creates_no_file(tmp_path: Path, path: bytes) -> None:
+    directory = tmp_path / "output"
+    directory.mkdir()
+    reader = read(directory, MAGIC + record(b"D", b"d") + record(b"F", path, b"x") + END)
     assert reader.complete
-    assert names(folder) == ["d"]
-    assert list(tmp_path.iterdir()) == [folder]
+    assert names(directory) == ["d"]
+    assert list(tmp_path.iterdir()) == [directory]
     assert [each.reason for each in reader.refused] == [RefusalReason.BAD_NAME]
     assert not is_plain_path(path)
 
 
 @pytest.mark.promise("jobs:handover")
-def test_a_file_below_something_that_is_no_directory_of_this_hand_over_is_refused(tmp_path: Path) -> None:
+def test_a_file_below_a_directory_that_was_not_sent_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    folder = tmp_path / "output"
-    folder.mkdir()
-    (folder / "link").symlink_to(tmp_path / "elsewhere")
-    reader = read(folder, MAGIC + record(b"F", b"link/x", b"x") + END)
+    directory = tmp_path / "output"
+    directory.mkdir()
+    (directory / "link").symlink_to(tmp_path / "elsewhere")
+    reader = read(directory, MAGIC + record(b"F", b"link/x", b"x") + END)
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert reader.refused_count == 1
 
@@ -100,34 +102,34 @@ def test_a_file_below_something_that_is_no_directory_of_this_hand_over_is_refuse
     ],
     ids=["magic", "kind", "large", "sum", "sized directory", "many", "twice", "long path", "after the end", "two ends"],
 )
-def test_a_hand_over_against_the_rules_is_not_complete(tmp_path: Path, stream: bytes) -> None:
+def test_an_invalid_stream_is_not_complete(tmp_path: Path, stream: bytes) -> None:
     reader = read(tmp_path, stream)
     assert not reader.complete
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= 1000
     assert len(names(tmp_path)) <= 10
 
 
-def test_a_hand_over_that_is_cut_is_not_complete(tmp_path: Path) -> None:
+def test_a_truncated_stream_is_not_complete(tmp_path: Path) -> None:
     whole = MAGIC + record(b"F", b"x", b"hello") + END
     for length in range(len(whole)):
-        folder = tmp_path / str(length)
-        folder.mkdir()
-        assert not read(folder, whole[:length]).complete
+        directory = tmp_path / str(length)
+        directory.mkdir()
+        assert not read(directory, whole[:length]).complete
 
 
-def test_refusals_are_counted_beyond_those_that_are_listed(tmp_path: Path) -> None:
+def test_refusals_beyond_the_listed_ones_are_counted(tmp_path: Path) -> None:
     reader = read(tmp_path, MAGIC + record(b"L", b"link\xff") * 300 + END, max_entries=1000)
     assert (len(reader.refused), reader.refused_count) == (100, 300)
     assert reader.refused[0].path.isascii()
 
 
-def test_the_end_tells_what_went_wrong_inside(tmp_path: Path) -> None:
+def test_the_end_record_carries_flags(tmp_path: Path) -> None:
     reader = read(tmp_path, MAGIC + record(b"E", b"full out-of-memory"))
     assert (reader.complete, reader.full, reader.out_of_memory) == (True, True, True)
 
 
 @given(st.binary(max_size=400))
-def test_no_bytes_whatever_break_the_reader(data: bytes) -> None:
+def test_no_input_breaks_the_reader(data: bytes) -> None:
     reader = HandoverReader(directory=Path("/nonexistent/never"), max_bytes=0, max_entries=0)
     reader.feed(MAGIC + data)
     reader.close()

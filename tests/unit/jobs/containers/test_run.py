@@ -1,4 +1,4 @@
-"""What a program writes is heard to its end, and kept to a limit."""
+"""Output is passed on to its end and stored up to a limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STANDARD_ERROR = 2
 
 
 class ScriptedApi:
-    """An engine whose container writes this and ends. A real one does not say in which pieces it will."""
+    """An engine whose container writes exactly these pieces and ends."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = list(pieces)
@@ -43,7 +43,7 @@ class ScriptedApi:
         return ContainerState(exit_code=0, out_of_memory=False)
 
 
-async def test_the_last_lines_are_the_last_lines_also_when_the_log_is_full(tmp_path: Path) -> None:
+async def test_output_beyond_the_log_limit_is_still_passed_on(tmp_path: Path) -> None:
     order = ContainerOrder(
         run_id=RUN,
         image=IMAGE,
@@ -56,7 +56,7 @@ async def test_the_last_lines_are_the_last_lines_also_when_the_log_is_full(tmp_p
     tail = OutputTail()
     api: Any = ScriptedApi(b"first\n", b"second\n", b"third\n", b"1 failed\n")
     with ContainerRun(api=api, container_id="c0ffee", order=order, on_output=tail.add, clock=FakeClock()) as run:
-        await run.to_the_end()
+        await run.run_to_end()
     assert (tmp_path / "job.log").read_bytes() == b"first\nseco"
     assert run.log.cut
     assert tail.last_lines(10) == "first\nsecond\nthird\n1 failed"

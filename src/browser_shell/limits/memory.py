@@ -1,0 +1,128 @@
+"""Counters of this process, on the clock that never jumps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from browser_shell.core.ports import Clock
+from browser_shell.limits.keys import owner_of
+
+MAX_COUNTERS_OF_SUBJECT = 4_096
+"""Whoever begins more tasks than that in one window makes the server forget its own oldest ones, and nobody else's."""
+_FIRST_SWEEP = 256
+
+
+@dataclass(slots=True)
+class _Counter:
+    value: int
+    ends_at: float
+
+
+@dataclass(slots=True)
+class _Window:
+    """Two neighbouring windows: `current` began at `began`, and `previous` is the count of the one before it."""
+
+    began: float
+    length: int
+    previous: int = 0
+    current: int = 0
+
+    @property
+    def ends_at(self) -> float:
+        """When neither count matters any more."""
+        return self.began + 2 * self.length
+
+    def left(self, now: float) -> float:
+        return self.began + self.length - now
+
+
+class MonotonicCounters:
+    """By the wall clock, one set forward would open every gate, and one set back jam it.
+
+    Belongs to one event loop, and nothing in it awaits, so that no call comes between the steps of another.
+    """
+
+    def __init__(self, *, clock: Clock, max_counters_of_subject: int = MAX_COUNTERS_OF_SUBJECT) -> None:
+        self._clock = clock
+        self._max_counters_of_subject = max_counters_of_subject
+        self._counters: dict[str, _Counter] = {}
+        self._counters_of: dict[str, dict[str, None]] = {}
+        """The keys of each subject, oldest first."""
+        self._windows: dict[str, _Window] = {}
+        self._sweep_at = _FIRST_SWEEP
+
+    def __len__(self) -> int:
+        return len(self._counters) + len(self._windows)
+
+    async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        now = self._clock.monotonic()
+        self._sweep_when_due(now)
+        counter = self._counters.get(key)
+        if counter is None or counter.ends_at <= now:
+            counter = self._new_counter(key, now + expiry)
+        counter.value += amount
+        return counter.value
+
+    async def get(self, key: str) -> int:
+        counter = self._counters.get(key)
+        return counter.value if counter is not None and counter.ends_at > self._clock.monotonic() else 0
+
+    async def get_expiry(self, key: str) -> float:
+        """A moment of the monotonic clock."""
+        counter = self._counters.get(key)
+        return counter.ends_at if counter is not None else self._clock.monotonic()
+
+    async def clear(self, key: str) -> None:
+        self._drop_counter(key)
+
+    async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        now = self._clock.monotonic()
+        self._sweep_when_due(now)
+        window = self._window(key, expiry, now)
+        weighted = int(window.previous * window.left(now) / expiry) + window.current
+        if weighted + amount > limit:
+            return False
+        window.current += amount
+        self._windows[key] = window
+        return True
+
+    async def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
+        now = self._clock.monotonic()
+        window = self._window(key, expiry, now)
+        return window.previous, window.left(now) if window.previous else 0.0, window.current, window.ends_at - now
+
+    def _window(self, key: str, length: int, now: float) -> _Window:
+        window = self._windows.get(key)
+        if window is None or now >= window.ends_at:
+            return _Window(began=now, length=length)
+        if now >= window.began + length:
+            return _Window(began=window.began + length, length=length, previous=window.current)
+        return window
+
+    def _new_counter(self, key: str, ends_at: float) -> _Counter:
+        self._drop_counter(key)
+        own = self._counters_of.setdefault(owner_of(key), {})
+        if len(own) >= self._max_counters_of_subject:
+            self._drop_counter(next(iter(own)))
+            own = self._counters_of.setdefault(owner_of(key), {})
+        own[key] = None
+        counter = self._counters[key] = _Counter(0, ends_at)
+        return counter
+
+    def _drop_counter(self, key: str) -> None:
+        if self._counters.pop(key, None) is None:
+            return
+        own = self._counters_of[owner_of(key)]
+        del own[key]
+        if not own:
+            del self._counters_of[owner_of(key)]
+
+    def _sweep_when_due(self, now: float) -> None:
+        """Only when the number of keys has doubled, so that it costs each call next to nothing."""
+        if len(self) < self._sweep_at:
+            return
+        for key in [key for key, counter in self._counters.items() if counter.ends_at <= now]:
+            self._drop_counter(key)
+        for key in [key for key, window in self._windows.items() if window.ends_at <= now]:
+            del self._windows[key]
+        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self))

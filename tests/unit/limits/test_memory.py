@@ -1,0 +1,73 @@
+"""The counters of one process: what they remember, and how much."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser_shell.core.errors import RateLimited
+from browser_shell.limits.memory import MonotonicCounters
+from support.fakes import FakeClock, a_call
+from support.gates import a_local_gate
+
+
+async def test_a_counter_ends_one_window_after_its_first_use() -> None:
+    clock = FakeClock()
+    counters = MonotonicCounters(clock=clock)
+    assert await counters.incr("u/a", 10) == 1
+    clock.advance(9)
+    assert await counters.incr("u/a", 10, amount=5) == 6
+    assert await counters.get_expiry("u/a") - clock.monotonic() == 1
+    clock.advance(1)
+    assert await counters.get("u/a") == 0
+    assert await counters.incr("u/a", 10) == 1
+
+
+async def test_what_is_over_is_forgotten() -> None:
+    clock = FakeClock()
+    counters = MonotonicCounters(clock=clock)
+    for number in range(10_000):
+        await counters.incr(f"u{number}/a", 10)
+        await counters.acquire_sliding_window_entry(f"u{number}", 5, 10)
+        clock.advance(0.1)
+    assert len(counters) < 1_000
+
+
+async def test_a_subject_with_countless_tasks_pushes_out_its_own_and_nobody_elses() -> None:
+    counters = MonotonicCounters(clock=FakeClock(), max_counters_of_subject=3)
+    await counters.incr("ann/t", 100)
+    for number in range(1_000):
+        await counters.incr(f"mallory/{number}", 100)
+    assert len(counters) == 4
+    assert await counters.get("ann/t") == 1
+    assert [await counters.get(f"mallory/{number}") for number in (0, 996, 997, 999)] == [0, 0, 1, 1]
+
+
+async def test_a_flood_of_refused_calls_is_not_remembered() -> None:
+    gate = a_local_gate(calls_per_minute=1)
+    lease = await gate.admit(a_call())
+    await lease.settle(None)
+    counters = gate.budgets.counters
+    assert isinstance(counters, MonotonicCounters)
+    before = len(counters)
+    for number in range(200):
+        with pytest.raises(RateLimited):
+            await gate.admit(a_call(session_id=f"s{number}"))
+    assert len(counters) == before
+
+
+async def test_what_is_cleared_counts_anew() -> None:
+    counters = MonotonicCounters(clock=FakeClock())
+    await counters.incr("u/a", 10)
+    await counters.clear("u/a")
+    await counters.clear("u/never")
+    assert (await counters.get("u/a"), len(counters)) == (0, 0)
+
+
+async def test_a_full_window_takes_no_more_until_the_older_one_has_faded() -> None:
+    clock = FakeClock()
+    counters = MonotonicCounters(clock=clock)
+    assert [await counters.acquire_sliding_window_entry("w", 2, 10) for _ in range(3)] == [True, True, False]
+    clock.advance(10)
+    assert not await counters.acquire_sliding_window_entry("w", 2, 10)
+    clock.advance(5)
+    assert [await counters.acquire_sliding_window_entry("w", 2, 10) for _ in range(2)] == [True, False]

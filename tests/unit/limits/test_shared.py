@@ -1,0 +1,294 @@
+"""Two gates on one real Redis are one gate; without it, or when it is slow, nobody passes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import anyio
+import pytest
+from anyio.abc import SocketAttribute, SocketStream
+from redis.asyncio import Redis
+
+from browser_shell.core.errors import CallRefused, ConfigurationInvalid, ErrorCode, LimitsUnavailable
+from browser_shell.core.ports import NewId
+from browser_shell.core.results import CommandResult
+from browser_shell.limits import shared_places
+from browser_shell.limits.gate import LimitsGate
+from browser_shell.limits.opening import opened_gate
+from browser_shell.limits.shared_places import SharedSlots
+from support.fakes import FakeClock, a_call
+from support.gates import ids, rules
+from support.redis_server import PASSWORD, RedisServer
+
+FAILED = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED)
+OK = CommandResult(exit_code=0)
+
+
+@asynccontextmanager
+async def two_gates(redis: RedisServer, **limits: object) -> AsyncIterator[tuple[LimitsGate, LimitsGate]]:
+    async with AsyncExitStack() as stack:
+        gates = [
+            await stack.enter_async_context(
+                opened_gate(rules(**limits), redis_url=url, clock=FakeClock(), new_id=_ids(name))
+            )
+            for url, name in ((redis.url, "a"), (redis.socket_url, "b"))
+        ]
+        redis.ask("FLUSHALL")
+        yield gates[0], gates[1]
+
+
+def _ids(name: str) -> NewId:
+    number = ids()
+    return lambda: f"{name}-{number()}"
+
+
+async def outcome(gate: LimitsGate, *argv: str, result: CommandResult | None = OK) -> str:
+    """The rule that refused one whole call; '' when it passed."""
+    try:
+        lease = await gate.admit(a_call(*argv))
+    except CallRefused as error:
+        return error.rule_id
+    await lease.settle(result)
+    return ""
+
+
+@pytest.mark.promise("limits:shared")
+async def test_rate_and_quota_are_counted_together(redis: RedisServer) -> None:
+    async with two_gates(redis, calls_per_minute=4) as (one, other):
+        assert [await outcome(gate) for gate in (one, other, one, other)] == [""] * 4
+        assert [await outcome(gate) for gate in (one, other)] == ["limits.rate"] * 2
+    async with two_gates(redis, calls_per_day=2) as (one, other):
+        assert [await outcome(gate) for gate in (one, other)] == [""] * 2
+        assert [await outcome(gate) for gate in (one, other)] == ["limits.quota"] * 2
+
+
+async def test_places_are_shared(redis: RedisServer) -> None:
+    async with two_gates(redis, concurrent_calls=2) as (one, other):
+        leases = [await one.admit(a_call()), await other.admit(a_call())]
+        assert [await outcome(gate) for gate in (one, other)] == ["limits.concurrency"] * 2
+        await leases[0].settle(OK)
+        assert await outcome(other) == ""
+        await leases[1].settle(None)
+        assert redis.ask("KEYS", "*places*") == []
+
+
+async def test_budgets_are_shared(redis: RedisServer) -> None:
+    async with two_gates(redis, budget={"max_retries": 1, "elapsed_seconds": 5, "window_seconds": 60}) as (one, other):
+        assert [await outcome(gate, "click", result=FAILED) for gate in (one, other)] == ["", ""]
+        assert await outcome(one, "click") == "limits.budget.retries"
+        lease = await one.admit(a_call())
+        async with lease.running(math.inf):
+            assert isinstance(one.clock, FakeClock)
+            one.clock.advance(6)
+        await lease.settle(OK)
+        assert await outcome(other) == "limits.budget.elapsed"
+        with pytest.raises(CallRefused) as caught:
+            await other.admit(a_call())
+        assert 50 <= caught.value.retry_after_seconds <= 60  # type: ignore[attr-defined]
+
+
+@pytest.mark.promise("limits:no-clock-opens-the-gate")
+@pytest.mark.parametrize("jump", [-400 * 86_400, -61, 61, 86_401, 400 * 86_400])
+async def test_a_server_whose_clock_jumps_neither_opens_nor_jams_the_gate(
+    redis: RedisServer, jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"calls_per_minute": 3, "concurrent_calls": 1, "budget": {"max_retries": 0, "window_seconds": 60}}
+    async with two_gates(redis, **limits) as (one, other):
+        lease = await one.admit(a_call())
+        real = time.time
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "time", lambda: real() + jump)
+            assert await outcome(one) == "limits.concurrency"
+            assert await outcome(other) == "limits.concurrency"
+            await lease.settle(OK)
+            assert await outcome(one, "click", result=FAILED) == ""
+            assert await outcome(one, "click") == "limits.budget.retries"
+            assert await outcome(other) == ""
+            assert await outcome(one) == "limits.rate"
+        assert await outcome(one) == "limits.rate"
+
+
+@pytest.mark.promise("limits:killed-server-holds-no-place")
+async def test_a_place_whose_holder_was_killed_falls_free(redis: RedisServer) -> None:
+    redis.ask("FLUSHALL")
+    async with Redis.from_url(redis.url) as client:
+        dead, alive = (SharedSlots(client, prefix="p", place_seconds=1) for _ in range(2))
+        assert await dead.take("k", "dead", limit=2) == 0
+        assert await alive.take("k", "first", limit=2) == 0
+        assert await alive.take("k", "second", limit=2) > 0
+        with anyio.fail_after(5):
+            while await alive.take("k", "second", limit=2):
+                await alive.renew()
+                await anyio.sleep(0.05)
+        assert await alive.take("k", "third", limit=2) > 0
+
+
+async def test_a_place_that_is_in_use_is_kept_for_as_long_as_it_takes(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_places, "RENEW_SECONDS", 0.2)
+    redis.ask("FLUSHALL")
+    async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
+        holder, other = (SharedSlots(client, prefix="p", place_seconds=1) for _ in range(2))
+        tasks.start_soon(holder.keep)
+        assert await holder.take("k", "held", limit=1) == 0
+        began = time.monotonic()
+        while time.monotonic() - began < 2.5:
+            assert await other.take("k", "other", limit=1) > 0
+            await anyio.sleep(0.1)
+        # Redis forgets everything, as after a restart: what is held is soon known again.
+        redis.ask("FLUSHALL")
+        with anyio.fail_after(5):
+            while not await client.zscore("p:places:k", "held"):  # noqa: ASYNC110  Redis tells nobody
+                await anyio.sleep(0.05)
+        await holder.give_back("k", "held")
+        assert await other.take("k", "other", limit=1) == 0
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.promise("limits:no-count-no-run")
+async def test_without_redis_nobody_passes_and_afterwards_everybody_does(redis: RedisServer) -> None:
+    async with two_gates(redis, concurrent_calls=2) as (one, other):
+        assert await outcome(one) == ""
+        held = await one.admit(a_call())
+        redis.stop()
+        began = time.monotonic()
+        assert [await outcome(gate) for gate in (one, other)] == ["limits.unavailable"] * 2
+        await held.settle(OK)
+        assert time.monotonic() - began < 10
+        redis.start()
+        assert [await outcome(gate) for gate in (one, other)] == ["", ""]
+
+
+@pytest.mark.promise("limits:no-count-no-run")
+async def test_a_redis_that_hangs_refuses_within_a_bounded_time(redis: RedisServer) -> None:
+    async with two_gates(redis) as (one, other):
+        assert await outcome(one) == ""
+        held = await one.admit(a_call())
+        with redis.hanging():
+            for gate in (one, other):
+                began = time.monotonic()
+                assert await outcome(gate) == "limits.unavailable"
+                assert time.monotonic() - began < 5
+            began = time.monotonic()
+            await held.settle(OK)
+            assert time.monotonic() - began < 5
+        assert await outcome(other) == ""
+
+
+@dataclass
+class Distance:
+    """How far away a Redis is: each of its answers takes a while, and none takes too long by itself."""
+
+    url: str
+    seconds: float
+
+
+@asynccontextmanager
+async def far_away(redis: RedisServer, seconds: float = 0.0) -> AsyncIterator[Distance]:
+    """The real Redis behind a relay that takes its time."""
+    distance = Distance("", seconds)
+
+    async def relay(client: SocketStream) -> None:
+        server = await anyio.connect_tcp("127.0.0.1", redis.port)
+        async with client, server, anyio.create_task_group() as tasks:
+            tasks.start_soon(pump, client, server, Distance("", 0))
+            await pump(server, client, distance)
+            tasks.cancel_scope.cancel()
+
+    async def pump(source: SocketStream, target: SocketStream, delay: Distance) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in source:
+                await anyio.sleep(delay.seconds)
+                await target.send(chunk)
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, relay)
+        port = listener.extra(SocketAttribute.local_port)  # noqa: S610  no Django here
+        distance.url = redis.url.replace(str(redis.port), str(port))
+        yield distance
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.promise("limits:no-count-no-run")
+async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: RedisServer) -> None:
+    redis.ask("FLUSHALL")
+    async with (
+        far_away(redis, 0.6) as distance,
+        opened_gate(rules(), redis_url=distance.url, clock=FakeClock(), new_id=ids()) as gate,
+    ):
+        assert await outcome(gate) == "limits.unavailable"
+        distance.seconds = 0
+        assert await outcome(gate) == ""
+        lease = await gate.admit(a_call("click"))
+        async with lease.running(math.inf):
+            assert isinstance(gate.clock, FakeClock)
+            gate.clock.advance(1)
+        distance.seconds = 0.95
+        began = time.monotonic()
+        await lease.settle(FAILED)
+        assert time.monotonic() - began < 5
+
+
+async def test_a_place_given_back_while_it_is_renewed_stays_free(redis: RedisServer) -> None:
+    redis.ask("FLUSHALL")
+    async with far_away(redis) as distance, Redis.from_url(distance.url) as client:
+        places = SharedSlots(client, prefix="p")
+        await places.take("k", "first", limit=2)
+        await places.take("k", "second", limit=2)
+        distance.seconds = 0.2
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(places.renew)
+            await anyio.sleep(0.1)
+            tasks.start_soon(places.give_back, "k", "first")
+            tasks.start_soon(places.give_back, "k", "second")
+        assert redis.ask("ZCARD", "p:places:k") == 0
+
+
+async def test_places_are_renewed_again_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_places, "RENEW_SECONDS", 0.1)
+    async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
+        places = SharedSlots(client, prefix="p")
+        await places.take("k", "held", limit=1)
+        tasks.start_soon(places.keep)
+        redis.stop()
+        await anyio.sleep(0.5)
+        redis.start()
+        with anyio.fail_after(5):
+            while redis.ask("ZSCORE", "p:places:k", "held") is None:  # noqa: ASYNC110  Redis tells nobody
+                await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_wrong_password_refuses_and_is_not_shown(
+    redis: RedisServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = redis.url.replace(PASSWORD, "wr0ng-pass")
+    async with opened_gate(rules(), redis_url=url, clock=FakeClock(), new_id=ids()) as gate:
+        with pytest.raises(LimitsUnavailable) as caught:
+            await gate.admit(a_call())
+        assert "wr0ng-pass" not in str(caught.value) + repr(gate)
+    printed = capsys.readouterr()
+    assert "wr0ng-pass" not in printed.out + printed.err
+
+
+async def test_an_address_that_is_none_stops_the_start_and_is_not_shown() -> None:
+    with pytest.raises(ConfigurationInvalid) as caught:
+        async with opened_gate(rules(), redis_url="redis://:s3cret@h:port/x", clock=FakeClock(), new_id=ids()):
+            pass
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_a_call_cancelled_while_it_waits_for_redis_leaves_no_place_taken(redis: RedisServer) -> None:
+    async with two_gates(redis, concurrent_calls=1) as (one, other):
+        for delay in range(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(outcome, one)
+                await anyio.sleep(delay * 0.0002)
+                tasks.cancel_scope.cancel()
+        assert not redis.ask("KEYS", "*places*")
+        assert await outcome(other) == ""
