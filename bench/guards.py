@@ -24,7 +24,8 @@ from browser_shell.hooks.standard import standard_chain
 from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.opening import opened_gate
 from browser_shell.pipeline import Pipeline
-from browser_shell.policy.document import PolicyDocument, policy_from
+from browser_shell.policy.document import PolicyDocument
+from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.runner import ExecutionRunner
 from browser_shell.server.browser_server import SystemClock, new_call_id

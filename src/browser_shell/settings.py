@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.policy.document import PolicyDocument, load_policy
+from browser_shell.policy.document import PolicyDocument
+from browser_shell.policy.loading import load_policy
 
 DRIVER_VERSION = "0.41.0"
 NOVNC_VERSION = "1.7.0"

@@ -17,7 +17,7 @@ from browser_shell.core.ports import AuditLog, IpAddress, Resolver
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
 from browser_shell.egress.recent_denials import RecentDenials
-from browser_shell.policy.document import policy_from
+from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import parse_target
 from support.fakes import FakeClock, RecordingAudit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.lowlevel
@@ -22,7 +22,7 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.core.ports import (
     ActivityFeed,
@@ -37,12 +37,14 @@ from browser_shell.core.ports import (
     Resolver,
     Sandbox,
     Tool,
+    ToolDescription,
 )
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.chain import HookChain
 from browser_shell.pipeline import Pipeline
 from browser_shell.runner import ExecutionRunner
+from browser_shell.tools.browser_shell import BrowserShellTool
 
 
 @dataclass
@@ -63,43 +65,8 @@ class FakeClock:
         self.epoch += seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class FakeDescription:
-    name: str = "browser-shell"
-    description: str = "Drives one browser."
-    input_schema: JsonObject = field(
-        default_factory=lambda: {
-            "type": "object",
-            "properties": {
-                "session_id": {"type": "string"},
-                "argv": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-                "timeout_sec": {"type": "integer", "minimum": 1, "maximum": 120, "default": 30},
-            },
-            "required": ["session_id", "argv"],
-            "additionalProperties": False,
-        }
-    )
-    output_schema: JsonObject = field(
-        default_factory=lambda: {
-            "type": "object",
-            "properties": {
-                "session_id": {"type": "string"},
-                "exit_code": {"type": "integer"},
-                "stdout": {"type": "string"},
-                "stderr": {"type": "string"},
-            },
-            "required": ["session_id", "exit_code", "stdout", "stderr"],
-            "additionalProperties": False,
-        }
-    )
-    annotations: dict[str, bool] = field(
-        default_factory=lambda: {
-            "readOnlyHint": False,
-            "destructiveHint": True,
-            "idempotentHint": False,
-            "openWorldHint": True,
-        }
-    )
+def a_description(name: str = "browser-shell") -> ToolDescription:
+    return replace(BrowserShellTool().describe(), name=name)
 
 
 @dataclass
@@ -109,8 +76,8 @@ class FakeTool:
     name: str = "browser-shell"
     fails_by_protocol: bool = False
 
-    def describe(self) -> FakeDescription:
-        return FakeDescription(name=self.name)
+    def describe(self) -> ToolDescription:
+        return a_description(self.name)
 
     def plan(self, arguments: JsonValue) -> BrowserCommand:
         if not isinstance(arguments, dict) or set(arguments) - {"session_id", "argv", "timeout_sec"}:

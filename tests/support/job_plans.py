@@ -18,7 +18,7 @@ from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
 from browser_shell.jobs.workspace import Workspace
-from browser_shell.policy.document import policy_from
+from browser_shell.policy.loading import policy_from
 from support.fake_engine import IMAGE, ScriptedEngine
 from support.fakes import FakeClock, RecordingAudit
 

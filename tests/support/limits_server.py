@@ -17,7 +17,7 @@ from browser_shell.core.calls import Principal
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.opening import opened_gate
-from browser_shell.policy.document import policy_from
+from browser_shell.policy.loading import policy_from
 from browser_shell.server.browser_server import SystemClock, new_call_id
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry

@@ -13,24 +13,25 @@ from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import ConfigurationInvalid, ErrorCode, PolicyBlocked
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import ContainerJob, JobRunner
+from browser_shell.core.ports import ToolDescription
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.plugins import GROUP, JOB_GROUP, load_hooks
 from browser_shell.pipeline import Pipeline
-from browser_shell.policy.document import load_policy, policy_from
 from browser_shell.policy.job_rules import JobPolicy
+from browser_shell.policy.loading import load_policy, policy_from
 from browser_shell.runner import ExecutionRunner
-from browser_shell.server.job_server import job_tools
 from browser_shell.settings import read_settings
+from browser_shell.tools.job_tools import job_tools
 from browser_shell.tools.registry import ToolRegistry
 from support.fakes import (
     FakeClock,
-    FakeDescription,
     FakePerson,
     FakeResolver,
     NoLimits,
     RecordingActivity,
     RecordingAudit,
     a_call,
+    a_description,
     a_pipeline,
 )
 from support.job_plans import JobBench, a_job_call
@@ -50,8 +51,8 @@ class Shell:
     name = "run_shell"
     fails_by_protocol = True
 
-    def describe(self) -> FakeDescription:
-        return FakeDescription(name=self.name)
+    def describe(self) -> ToolDescription:
+        return a_description(self.name)
 
     def plan(self, arguments: JsonValue) -> ContainerJob:
         return ContainerJob(name="run_shell", runner=JobRunner.PYTEST, timeout_seconds=1)

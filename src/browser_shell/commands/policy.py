@@ -17,14 +17,14 @@ import anyio
 
 from browser_shell.core.decisions import Decision
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import IpAddress, Resolver
 from browser_shell.egress.resolver import SystemResolver
-from browser_shell.policy.document import PolicyDocument, load_policy, policy_from
+from browser_shell.policy.document import PolicyDocument
+from browser_shell.policy.loading import load_policy, policy_from
 from browser_shell.policy.messages import printable
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.policy.strict_json import parse_json
 from browser_shell.policy.urls import parse_target
 from browser_shell.tools.browser_shell import NAME, BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry

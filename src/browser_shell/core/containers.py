@@ -8,6 +8,8 @@ from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 
+MIB = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerLimits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -59,19 +60,15 @@ class Tool(Protocol[PlanT_co]):
         """Raises: ArgumentsInvalid, PolicyBlocked."""
 
 
-class ToolDescription(Protocol):
-    """The wire form of a tool, without the wire library."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDescription:
+    """One entry of `tools/list`."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def input_schema(self) -> JsonObject: ...
-    @property
-    def output_schema(self) -> JsonObject: ...
-    @property
-    def annotations(self) -> dict[str, bool]: ...
+    name: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject
+    annotations: dict[str, bool]
 
 
 class Registry(Protocol[PlanT_co]):

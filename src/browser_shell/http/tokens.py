@@ -10,10 +10,9 @@ from functools import lru_cache
 from typing import Protocol
 
 from browser_shell.core.calls import Principal
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.core.ports import Clock
 from browser_shell.http.keys import PrivateKey, VerifyKey, make_private_key, read_public_key, sign, verify_key
-from browser_shell.policy.strict_json import parse_json
 
 MAX_TOKEN_CHARACTERS = 8 * 1024
 MAX_SUBJECT_CHARACTERS = 255

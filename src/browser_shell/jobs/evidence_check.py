@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.jobs.evidence import (
     EVIDENCE_NAME,
     FORMAT,
@@ -18,7 +18,6 @@ from browser_shell.jobs.evidence import (
 from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, collect, hash_file
 from browser_shell.jobs.run_store import FACTS_NAME
 from browser_shell.policy.messages import printable
-from browser_shell.policy.strict_json import parse_json
 from browser_shell.process.plain_files import read_plain_file
 
 _ENTRIES = frozenset({EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME})

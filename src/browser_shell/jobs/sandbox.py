@@ -36,7 +36,7 @@ from browser_shell.jobs.run_closing import ClosedRun, RunCloser
 from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.test_report import read_report
 from browser_shell.jobs.workspace import Workspace
-from browser_shell.policy.job_sections import SandboxSection
+from browser_shell.policy.document import SandboxSection
 
 log = structlog.get_logger()
 

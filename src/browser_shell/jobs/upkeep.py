@@ -9,13 +9,14 @@ import anyio
 import anyio.to_thread
 import structlog
 
+from browser_shell.core.containers import MIB
 from browser_shell.core.errors import AuditUnavailable, EngineUnavailable, SandboxUnavailable
 from browser_shell.core.ports import AuditLog, Clock, ContainerEngine
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts, utc_timestamp
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import FACTS_NAME, RunStore, StoredRun, is_run_id, runs_to_remove
-from browser_shell.policy.job_sections import MIB, RetentionSection
+from browser_shell.policy.document import RetentionSection
 
 UPKEEP_SECONDS = 60.0
 SERVER_LOST = "server_lost"

@@ -9,7 +9,7 @@ from pathlib import Path
 from browser_shell.core.errors import ArgumentsInvalid, SandboxViolation
 from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.policy.job_arguments import path_of
-from browser_shell.policy.messages import shown
+from browser_shell.policy.messages import quoted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Workspace:
         """
         project = self._require(self.root, plan.project, "project")
         if not project.is_dir():
-            raise ArgumentsInvalid(f"project: {shown(plan.project)} is not a directory", rule_id="workspace.missing")
+            raise ArgumentsInvalid(f"project: {quoted(plan.project)} is not a directory", rule_id="workspace.missing")
         node = plan.runner is JobRunner.PLAYWRIGHT_NODE
         for index, test in enumerate(plan.tests):
             self._require(project, path_of(test, node=node) or "..", f"tests[{index}]")
@@ -38,16 +38,16 @@ class Workspace:
             resolved = Path(os.path.realpath(above / path))
             if not resolved.is_relative_to(self.root):
                 raise SandboxViolation(
-                    f"{field}: {shown(path)} leads out of the workspace", rule_id="workspace.outside"
+                    f"{field}: {quoted(path)} leads out of the workspace", rule_id="workspace.outside"
                 )
             if not resolved.exists():
                 raise ArgumentsInvalid(
-                    f"{field}: there is no {shown(path)} in the workspace", rule_id="workspace.missing"
+                    f"{field}: there is no {quoted(path)} in the workspace", rule_id="workspace.missing"
                 )
         except OSError as cause:
             # A directory that this server may not enter, a name that is too long, or a loop of links.
             raise ArgumentsInvalid(
-                f"{field}: {shown(path)} cannot be looked up in the workspace: {cause.strerror}",
+                f"{field}: {quoted(path)} cannot be looked up in the workspace: {cause.strerror}",
                 rule_id="workspace.missing",
             ) from cause
         return resolved

@@ -11,7 +11,7 @@ from browser_shell.core.errors import BudgetExceeded, ErrorCode
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.counters import Counters
 from browser_shell.limits.keys import fingerprint, task_key
-from browser_shell.policy.limits import GovernanceBudget
+from browser_shell.policy.document import GovernanceBudget
 
 _TRY_LATER_EXIT = ErrorCode.RATE_LIMITED.exit_code
 _MILLISECONDS = 1000

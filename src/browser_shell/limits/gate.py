@@ -17,7 +17,7 @@ from browser_shell.limits.budget import BudgetBook, TaskBudget, exceeded_while_r
 from browser_shell.limits.keys import subject_key
 from browser_shell.limits.places import ConcurrencySlots
 from browser_shell.limits.windows import CallWindows
-from browser_shell.policy.limits import CallLimits, LimitsSection
+from browser_shell.policy.document import CallLimits, LimitsSection
 
 ADMIT_SECONDS = 2.0
 """Longer than that nobody waits for counters that are elsewhere."""

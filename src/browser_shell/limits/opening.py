@@ -11,7 +11,7 @@ from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.memory import MonotonicCounters
 from browser_shell.limits.places import LocalSlots
 from browser_shell.limits.windows import CallWindows
-from browser_shell.policy.limits import LimitsSection
+from browser_shell.policy.document import LimitsSection
 
 
 def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGate:

@@ -17,7 +17,7 @@ from browser_shell.limits.budget import BudgetBook
 from browser_shell.limits.gate import LimitsGate
 from browser_shell.limits.shared_places import SharedSlots
 from browser_shell.limits.windows import CallWindows
-from browser_shell.policy.limits import LimitsSection
+from browser_shell.policy.document import LimitsSection
 
 _PREFIX = "browser-shell"
 _SOCKET_SECONDS = 1.0

@@ -8,7 +8,7 @@ from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import RateLimited
 from browser_shell.limits.counters import Counters
 from browser_shell.limits.keys import subject_key
-from browser_shell.policy.limits import CallLimits
+from browser_shell.policy.document import CallLimits
 
 _MINUTE = 60
 _DAY = 86_400

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from browser_shell.core.json_values import JsonObject, JsonValue, compact_json
-from browser_shell.policy.strict_json import parse_json
+from browser_shell.core.json_values import JsonObject, JsonValue, compact_json, parse_json
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64

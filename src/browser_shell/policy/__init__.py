@@ -1,1 +1,1 @@
-"""Pure rules: what a call may say and where the browser may go."""
+"""Pure rules: the grammar of calls and the places that the browser may reach."""

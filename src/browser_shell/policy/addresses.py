@@ -1,15 +1,18 @@
-"""Which addresses are public. The table is ours: `ipaddress.is_global` differs between Python releases.
+"""Public and denied addresses, and the addresses in the `unsafe_` keys of a policy.
 
-Sources: the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), and the manuals of the cloud providers.
+The table is our own because `ipaddress.is_global` differs between Python releases. Sources: the IANA IPv4 and IPv6
+Special-Purpose Address Registries (RFC 6890), and the manuals of the cloud providers.
 """
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from browser_shell.core.decisions import Decision
+from browser_shell.core.decisions import Decision, denied
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 IpNetwork: TypeAlias = IPv4Network | IPv6Network
@@ -20,7 +23,32 @@ class Range(NamedTuple):
 
     network: IpNetwork
     rule_id: str
-    what: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One address and port to dial."""
+
+    address: IpAddress
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.address}]:{self.port}" if self.address.version == 6 else f"{self.address}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exemption:
+    """Addresses that `open.unsafe_allow_addresses` makes reachable, at one port or at all ports."""
+
+    network: IpNetwork
+    port: int | None = None
+
+    def covers(self, address: IpAddress, port: int) -> bool:
+        """Return whether the address is exempt. Metadata addresses never are: deny beats allow."""
+        port_matches = self.port is None or self.port == port
+        # An address of the other IP version is never `in` a network.
+        return port_matches and address in self.network and not is_metadata(address)
 
 
 IPV4_DENIED = (
@@ -30,7 +58,7 @@ IPV4_DENIED = (
     Range(IPv4Network("127.0.0.0/8"), "address.loopback", "a loopback address"),
     Range(IPv4Network("169.254.0.0/16"), "address.link_local", "a link-local address"),
     Range(IPv4Network("172.16.0.0/12"), "address.private", "a private address"),
-    # IANA calls 192.0.0.9 and .10 global (PCP and TURN anycast); no web page lives there, so the whole /24 is denied.
+    # IANA calls 192.0.0.9 and .10 global (PCP and TURN anycast); they serve no web pages, so the whole /24 is denied.
     Range(IPv4Network("192.0.0.0/24"), "address.protocol", "a protocol-assignment address"),
     Range(IPv4Network("192.0.2.0/24"), "address.documentation", "a documentation address"),
     Range(IPv4Network("192.88.99.0/24"), "address.relay_6to4", "a 6to4 relay address"),
@@ -39,13 +67,13 @@ IPV4_DENIED = (
     Range(IPv4Network("198.51.100.0/24"), "address.documentation", "a documentation address"),
     Range(IPv4Network("203.0.113.0/24"), "address.documentation", "a documentation address"),
     Range(IPv4Network("224.0.0.0/4"), "address.multicast", "a multicast address"),
-    # Before 240/4, of which it is a part: the first row that matches gives the rule.
+    # Before 240/4, which contains it: the first matching row gives the rule.
     Range(IPv4Network("255.255.255.255/32"), "address.broadcast", "the broadcast address"),
     Range(IPv4Network("240.0.0.0/4"), "address.reserved", "a reserved address"),
 )
 
 IPV6_GLOBAL = IPv6Network("2000::/3")
-"""The only IPv6 space in public use. What lies outside is denied, known to us or not."""
+"""The only IPv6 space in public use. Addresses outside are denied, listed below or not."""
 
 IPV6_DENIED = (
     Range(IPv6Network("::1/128"), "address.loopback", "the loopback address"),
@@ -82,63 +110,98 @@ METADATA: MappingProxyType[IpAddress, str] = MappingProxyType(
         ip_address("fd00:42::42"): "Scaleway",
     }
 )
-"""Addresses that hand out credentials of the machine. Nothing exempts them, some of them look public."""
+"""Addresses that serve credentials of the machine. Some look public. No policy can exempt them."""
 
 _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 """RFC 5214 §6.1: the interface identifiers that carry an IPv4 address under any prefix."""
 _LOW_32 = 0xFFFF_FFFF
+_ADDRESS_AND_PORT = re.compile(r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<four>[0-9.]+)):(?P<port>[0-9]{1,5})")
+_MAX_PORT = 65535
 
 
 def classify(address: IpAddress) -> Decision:
-    """Public or not, by which rule."""
+    """Decide whether an address is public."""
     if is_metadata(address):
-        return _denied("address.metadata", f"{address} is a cloud metadata address")
+        return denied("address.metadata", f"{address} is a cloud metadata address")
     if isinstance(address, IPv4Address):
         return _first_match(address, IPV4_DENIED) or _public(address)
     return _classify_ipv6(address)
 
 
 def is_metadata(address: IpAddress) -> bool:
-    """Also when the address is wrapped in IPv6."""
+    """Return whether this is a metadata address, also in one of its IPv6 forms."""
     if isinstance(address, IPv4Address):
         return address in METADATA
-    return _bare(address) in METADATA or any(inner in METADATA for inner in _inner_ipv4(int(address)))
+    return _without_scope(address) in METADATA or any(inner in METADATA for inner in _inner_ipv4(int(address)))
 
 
 def covers_metadata(network: IpNetwork) -> bool:
-    """Whether the network holds a metadata address, in any of its spellings."""
-    forms = (form for address in METADATA for form in _spellings(address))
+    """Return whether the network contains a metadata address, in any of its forms."""
+    forms = (form for address in METADATA for form in _ipv6_forms(address))
     return any(form in network for form in forms if form.version == network.version)
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Read `address:port` or `[v6]:port`.
+
+    Raises: ValueError naming the problem.
+    """
+    match = _ADDRESS_AND_PORT.fullmatch(text)
+    if match is None:
+        raise ValueError("must be address:port, for example 127.0.0.1:8080 or [::1]:8080")
+    port = int(match["port"])
+    if not 1 <= port <= _MAX_PORT:
+        raise ValueError(f"must have a port from 1 to {_MAX_PORT}")
+    address = _address(match["six"] or match["four"])
+    if is_metadata(address):
+        raise ValueError("is a cloud metadata address; nothing can allow it")
+    return Endpoint(address=address, port=port)
+
+
+def parse_exemption(text: str) -> Exemption:
+    """Read an address, a network, `address:port` or `[v6]:port`.
+
+    Raises: ValueError naming the problem.
+    """
+    if _ADDRESS_AND_PORT.fullmatch(text):
+        endpoint = parse_endpoint(text)
+        return Exemption(network=ip_network(endpoint.address), port=endpoint.port)
+    if "%" in text:
+        raise ValueError("must not name a network interface")
+    network = _network(text)
+    if covers_metadata(network):
+        raise ValueError("covers a cloud metadata address; nothing can allow it, so name smaller networks")
+    return Exemption(network=network)
 
 
 def _classify_ipv6(address: IPv6Address) -> Decision:
     if address.scope_id is not None:
-        return _denied("address.link_local", f"{address} is bound to one network interface")
+        return denied("address.link_local", f"{address} is bound to one network interface")
     match = _first_match(address, IPV6_DENIED)
     if match is not None:
         return match
     if address not in IPV6_GLOBAL:
-        return _denied("address.reserved", f"{address} is a reserved address")
+        return denied("address.reserved", f"{address} is a reserved address")
     if _is_isatap(int(address)):
-        return _denied("address.embedded", f"{address} is an ISATAP address")
+        return denied("address.embedded", f"{address} is an ISATAP address")
     return _public(address)
 
 
 def _first_match(address: IpAddress, table: tuple[Range, ...]) -> Decision | None:
     for entry in table:
         if address in entry.network:
-            return _denied(entry.rule_id, f"{address} is {entry.what}")
+            return denied(entry.rule_id, f"{address} is {entry.description}")
     return None
 
 
 def _inner_ipv4(number: int) -> list[IPv4Address]:
-    """Every IPv4 address that some transition mechanism would read out of this IPv6 address."""
+    """Return the IPv4 addresses that a transition mechanism would extract from this IPv6 address."""
     address = IPv6Address(number)
     last = IPv4Address(number & _LOW_32)
     if address in IPv6Network("2002::/16"):
         return [IPv4Address(number >> 80 & _LOW_32)]
     if address in IPv6Network("2001::/32"):
-        # RFC 4380 §4: the server in clear, the client with every bit turned.
+        # RFC 4380 §4: the address of the server as it is, that of the client with all bits inverted.
         return [IPv4Address(number >> 64 & _LOW_32), IPv4Address(number & _LOW_32 ^ _LOW_32)]
     embeds_last = any(address in entry.network for entry in IPV6_DENIED if entry.rule_id == "address.embedded")
     return [last] if embeds_last or _is_isatap(number) else []
@@ -148,7 +211,7 @@ def _is_isatap(number: int) -> bool:
     return (number >> 32 & _LOW_32) in _ISATAP
 
 
-def _spellings(address: IpAddress) -> list[IpAddress]:
+def _ipv6_forms(address: IpAddress) -> list[IpAddress]:
     if isinstance(address, IPv6Address):
         return [address]
     inner = int(address)
@@ -157,14 +220,24 @@ def _spellings(address: IpAddress) -> list[IpAddress]:
     return [address, *wrapped, IPv6Address(int(IPv6Address("2002::")) | inner << 80)]
 
 
-def _bare(address: IPv6Address) -> IPv6Address:
-    """Without its scope, which takes part in equality."""
+def _without_scope(address: IPv6Address) -> IPv6Address:
+    """Remove the scope, because addresses with different scopes are not equal."""
     return IPv6Address(int(address))
-
-
-def _denied(rule_id: str, reason: str) -> Decision:
-    return Decision(allowed=False, rule_id=rule_id, reason=reason)
 
 
 def _public(address: IpAddress) -> Decision:
     return Decision(allowed=True, rule_id="address.public", reason=f"{address} is a public address")
+
+
+def _address(text: str) -> IpAddress:
+    try:
+        return ip_address(text)
+    except ValueError as cause:
+        raise ValueError("is not an IP address") from cause
+
+
+def _network(text: str) -> IpNetwork:
+    try:
+        return ip_network(text)
+    except ValueError as cause:
+        raise ValueError("must be an address, a network such as 10.1.0.0/16, or address:port") from cause

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from browser_shell.core.calls import SESSION_ID_PATTERN
 from browser_shell.core.errors import ArgumentsInvalid
 from browser_shell.core.json_values import JsonValue
-from browser_shell.policy.messages import listed, shown
+from browser_shell.policy.messages import listed, quoted
 
 MAX_ITEMS = 129
 MAX_ITEM_CHARACTERS = 8192
@@ -20,13 +20,13 @@ FIELDS = ("session_id", "argv", "timeout_sec")
 _SESSION_ID = re.compile(SESSION_ID_PATTERN)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _EXACT_UP_TO = 1e21
-"""ECMAScript writes whole numbers below this without an exponent; JSON came from there."""
+"""ECMAScript writes whole numbers below this limit without an exponent (ECMA-262, Number::toString)."""
 _MAX_INTEGER_BITS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallArguments:
-    """Arguments of the right shape; what argv says is not yet judged."""
+    """Arguments of the right shape. The contents of argv are not judged yet."""
 
     session_id: str
     argv: tuple[str, ...]
@@ -34,7 +34,7 @@ class CallArguments:
 
 
 def read_arguments(arguments: JsonValue) -> CallArguments:
-    """Check the shape. Nothing is clamped, guessed or dropped.
+    """Check the shape. No value is clamped, guessed or dropped.
 
     Raises: ArgumentsInvalid naming the field and the rule.
     """
@@ -42,7 +42,7 @@ def read_arguments(arguments: JsonValue) -> CallArguments:
         raise _invalid("arguments must be an object with session_id and argv", "arguments.shape")
     unknown = sorted(set(arguments) - set(FIELDS))
     if unknown:
-        raise _invalid(f"{shown(unknown[0])} is an unknown field; known: {listed(FIELDS)}", "arguments.unknown_field")
+        raise _invalid(f"{quoted(unknown[0])} is an unknown field; known: {listed(FIELDS)}", "arguments.unknown_field")
     return CallArguments(
         session_id=_session_id(arguments.get("session_id")),
         argv=_argv(arguments.get("argv")),
@@ -51,7 +51,7 @@ def read_arguments(arguments: JsonValue) -> CallArguments:
 
 
 def _session_id(value: JsonValue) -> str:
-    # fullmatch, because `$` would let a trailing newline through.
+    # fullmatch, because `$` would accept a trailing newline.
     if not isinstance(value, str) or not _SESSION_ID.fullmatch(value):
         raise _invalid(
             "session_id must be 1 to 64 of a-z A-Z 0-9 . _ - and begin with a letter, digit or _",

@@ -1,4 +1,4 @@
-"""Ports that no browser may speak to."""
+"""Ports that browsers refuse."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ BAD_PORTS = frozenset(
     | {530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045}
     | {4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080}
 )
-"""WHATWG Fetch, "bad port": services that would take an HTTP request for a command of their own protocol."""
+"""WHATWG Fetch, "bad port": services that could take an HTTP request for a command of their own protocol."""

@@ -1,4 +1,4 @@
-"""Every subcommand that exists here, as one table. What the table does not say is refused."""
+"""The table of subcommands. Everything outside the table is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from browser_shell.core.errors import ArgumentsInvalid, PolicyBlocked
 from browser_shell.core.json_values import JsonValue
 from browser_shell.policy.grammar import Operand, Option, ParsedCommand, Shape, Words, read_command
-from browser_shell.policy.messages import listed, shown
+from browser_shell.policy.messages import listed, quoted
 from browser_shell.policy.values import (
     CHOICE,
     CSS,
@@ -26,7 +26,7 @@ from browser_shell.policy.values import (
 )
 
 MAX_SELECT_VALUES = 127
-"""As many as fit: an argv has at most 129 items."""
+"""An argv has at most 129 items, and the first two are `select` and the selector."""
 
 _NOTHING = Shape()
 _ONE_ELEMENT = Shape(operands=(Operand(SELECTOR),))
@@ -37,9 +37,9 @@ def _is_number(word: str) -> bool:
     return word.isascii() and word.isdigit()
 
 
-def _one_thing_to_wait_for(command: ParsedCommand) -> str:
-    ways = [*command.operands, *(name for name in ("text", "url", "load") if name in command.options)]
-    if len(ways) != 1:
+def _single_condition(command: ParsedCommand) -> str:
+    conditions = [*command.operands, *(name for name in ("text", "url", "load") if name in command.options)]
+    if len(conditions) != 1:
         return "takes exactly one of: milliseconds, a CSS selector, --text, --url, --load"
     if "state" in command.options and (not command.operands or _is_number(command.operands[0])):
         return "takes --state only with a CSS selector"
@@ -54,7 +54,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
         "forward": _NOTHING,
         "reload": _NOTHING,
         "close": _NOTHING,
-        # looking
+        # reading
         "snapshot": Shape(
             options=(
                 Option("interactive", ("-i", "--interactive")),
@@ -65,7 +65,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
                 Option("selector", ("-s", "--selector"), CSS),
                 Option("delta", ("--delta",)),
                 Option("full", ("--full",)),
-                # Ours, not the driver's: keep the map of refs, which costs more tokens than the snapshot.
+                # Not an option of the driver: keep the map of refs, which has more tokens than the snapshot.
                 Option("refs", ("--refs",)),
             )
         ),
@@ -91,7 +91,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
             operands=(Operand(one_of("up", "down", "left", "right"), at_least=0), Operand(PIXELS, at_least=0)),
             options=(Option("selector", ("-s", "--selector"), SELECTOR),),
         ),
-        # `--timeout` is absent on purpose: timeout_sec is the one deadline. `--fn` runs script, `--download` writes.
+        # The driver has more options. timeout_sec replaces `--timeout`; `--fn` runs script; `--download` writes files.
         "wait": Shape(
             operands=(Operand(WAIT_FOR, at_least=0),),
             options=(
@@ -100,7 +100,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
                 Option("url", ("--url",), PATTERN),
                 Option("load", ("--load",), one_of("load", "domcontentloaded", "networkidle")),
             ),
-            rule=_one_thing_to_wait_for,
+            rule=_single_condition,
         ),
         # tabs and dialogs
         "tab": {
@@ -124,23 +124,23 @@ FORBIDDEN = frozenset(
     # the driver itself
     | {"batch", "chat", "confirm", "connect", "dashboard", "deny", "device", "doctor", "install", "mcp", "plugin"}
     | {"plugins", "profiles", "session", "skills", "stream", "upgrade"}
-    # looking at the page in ways that write files or open ports
+    # reading the page in ways that write files or open ports
     | {"a11y", "console", "diff", "errors", "highlight", "inspect", "profiler", "record", "trace"}
     | {"vitals", "web-vitals"}
     # other ways to act, and other tabs
     | {"bringtofront", "drag", "find", "frame", "keyboard", "keydown", "keyup", "mouse", "scrollinto"}
     | {"scrollintoview", "swipe", "tap", "title", "url", "window"}
 )
-"""What agent-browser 0.41.0 can do, or once could, and nobody here may. No policy can allow it."""
+"""Subcommands of agent-browser 0.41.0 and earlier that no policy can allow."""
 
 ALIASES = MappingProxyType({"goto": "open", "navigate": "open", "key": "press", "quit": "close", "exit": "close"})
-"""Names that the driver takes for another. Refused, so that each thing has one name in rules and records."""
+"""Aliases of the driver. They are refused, so that each command has one name in rules and records."""
 
 
 def parse_command(argv: Sequence[str], *, allowed: Collection[str] = COMMANDS) -> ParsedCommand:
-    """Understand an argv, or say which item breaks which rule. `allowed` is what the policy left of the table.
+    """Parse an argv. `allowed` are the subcommands that the policy allows.
 
-    Raises: ArgumentsInvalid, PolicyBlocked.
+    Raises: ArgumentsInvalid naming the item and the rule; PolicyBlocked for a forbidden subcommand.
     """
     name = argv[0] if argv else ""
     if name in FORBIDDEN or (name in COMMANDS and name not in allowed):
@@ -150,14 +150,14 @@ def parse_command(argv: Sequence[str], *, allowed: Collection[str] = COMMANDS) -
     if name not in COMMANDS:
         hint = f"write {ALIASES[name]}; " if name in ALIASES else ""
         raise ArgumentsInvalid(
-            f"argv[0]: {shown(name)} is not a subcommand; {hint}known: {listed(_in_order(allowed))}",
+            f"argv[0]: {quoted(name)} is not a subcommand; {hint}known: {listed(_in_order(allowed))}",
             rule_id="command.unknown",
         )
     return read_command(argv, COMMANDS[name])
 
 
 def named_subcommand(arguments: JsonValue) -> str:
-    """The subcommand that arguments name, allowed or not; '' for a word that nobody knows, which may be anything."""
+    """Return the subcommand of unchecked arguments, for records; '' for an unknown word, which could be a secret."""
     argv = arguments.get("argv") if isinstance(arguments, dict) else None
     name = argv[0] if isinstance(argv, list) and argv else None
     return name if isinstance(name, str) and (name in COMMANDS or name in FORBIDDEN or name in ALIASES) else ""

@@ -1,4 +1,4 @@
-"""The shape of a subcommand as data, and the reader that holds an argv against it."""
+"""The grammar of a subcommand as data, and the parser that checks an argv against it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from browser_shell.core.errors import ArgumentsInvalid
-from browser_shell.policy.messages import listed, shown
+from browser_shell.policy.messages import listed, quoted
 from browser_shell.policy.values import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A positional value, or several of one kind."""
+    """One or more positional values of one kind."""
 
     kind: Kind
     at_least: int = 1
@@ -22,7 +22,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option by its canonical name, with every spelling it has. Without a kind it is a switch."""
+    """An option: its canonical name and its spellings. An option without a kind is a switch."""
 
     name: str
     spellings: tuple[str, ...]
@@ -31,7 +31,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCommand:
-    """A subcommand that lies inside the grammar."""
+    """A subcommand inside the grammar."""
 
     name: str
     operands: tuple[str, ...] = ()
@@ -41,14 +41,14 @@ class ParsedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What may follow a subcommand. What is not declared here is refused."""
+    """Operands and options of a subcommand. Everything else is refused."""
 
     operands: tuple[Operand, ...] = ()
     options: tuple[Option, ...] = ()
     by_position: bool = False
-    """Read strictly by position: nothing is an option, so that text may look like one."""
+    """Whether every item is an operand, so that text may look like an option."""
     rule: Callable[[ParsedCommand], str] | None = None
-    """A rule over the whole command; returns what is wrong, or ''."""
+    """Check of the whole command; returns the problem, or ''."""
 
     @property
     def spellings(self) -> dict[str, Option]:
@@ -66,7 +66,7 @@ class _Item:
 
 
 def read_command(argv: Sequence[str], entry: Shape | Words) -> ParsedCommand:
-    """Hold the whole argv of a known subcommand against its entry.
+    """Check the argv of a known subcommand against its entry in the table.
 
     Raises: ArgumentsInvalid naming the item and the rule.
     """
@@ -87,7 +87,7 @@ def read_command(argv: Sequence[str], entry: Shape | Words) -> ParsedCommand:
 def _shape_of_word(items: Sequence[_Item], words: Words) -> Shape:
     if len(items) > 1 and items[1].text in words:
         return words[items[1].text]
-    found = f"argv[1] is {shown(items[1].text)}" if len(items) > 1 else "argv[1] is missing"
+    found = f"argv[1] is {quoted(items[1].text)}" if len(items) > 1 else "argv[1] is missing"
     raise ArgumentsInvalid(f"{found}; {items[0].text} takes one of {listed(words)}", rule_id="command.operand")
 
 
@@ -111,7 +111,7 @@ def _declared(name: str, item: _Item, shape: Shape) -> Option:
     if option is None:
         known = listed(shape.spellings) or "none"
         raise ArgumentsInvalid(
-            f"argv[{item.index}]: {shown(item.text)} is not an option of {name}; its options: {known}",
+            f"argv[{item.index}]: {quoted(item.text)} is not an option of {name}; its options: {known}",
             rule_id="command.option",
         )
     return option
@@ -137,12 +137,12 @@ def _read_operands(name: str, items: Sequence[_Item], operands: Sequence[Operand
     if remaining:
         surplus = remaining[0]
         raise ArgumentsInvalid(
-            f"argv[{surplus.index}]: {shown(surplus.text)} is one item too many for {name}", rule_id="command.operand"
+            f"argv[{surplus.index}]: {quoted(surplus.text)} is one item too many for {name}", rule_id="command.operand"
         )
 
 
 def _read(item: _Item, kind: Kind, rule_id: str) -> str:
     try:
         return kind.read(item.text)
-    except ValueError as wrong:
-        raise ArgumentsInvalid(f"argv[{item.index}]: {shown(item.text)} {wrong}", rule_id=rule_id) from wrong
+    except ValueError as error:
+        raise ArgumentsInvalid(f"argv[{item.index}]: {quoted(item.text)} {error}", rule_id=rule_id) from error

@@ -1,4 +1,4 @@
-"""Host names: their one canonical form, and the names that never lead to the public web."""
+"""Host names: the canonical form, and names that are not on the public web."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from ada_url import URL, HostType
 
-from browser_shell.core.decisions import Decision
+from browser_shell.core.decisions import Decision, denied
 
 MAX_NAME_OCTETS = 253
 MAX_LABEL_OCTETS = 63
@@ -50,7 +50,7 @@ LOOPBACK_NAMES = frozenset(
         "loopback",
     }
 )
-"""What /etc/hosts of common systems calls the machine itself and its link."""
+"""Names of the machine and its link in /etc/hosts of common systems."""
 
 LOOPBACK_SUFFIXES = ("localhost", "localdomain", "localdomain4", "localdomain6")
 
@@ -65,15 +65,15 @@ LOCAL_SUFFIXES = (
     "private",
     "svc",
 )
-"""Names that only a private resolver answers: RFC 6762, RFC 8375, ICANN's .internal, Kubernetes, home routers."""
+"""Domains that only private name servers answer: RFC 6762, RFC 8375, ICANN's .internal, Kubernetes, home routers."""
 
 LOCAL_NAMES = frozenset({"kubernetes", "kubernetes.default"})
 
 
 def canonical_host(text: str) -> str:
-    """The ASCII form of a host name that a person wrote into a policy.
+    """Return the ASCII form of a host name in a policy.
 
-    Raises: ValueError saying what is wrong with it.
+    Raises: ValueError naming the problem.
     """
     if not text or text == ".":
         raise ValueError("must not be empty")
@@ -95,9 +95,9 @@ def canonical_host(text: str) -> str:
 
 
 def canonical_suffix(text: str) -> str:
-    """A suffix entry with exactly one leading dot.
+    """Return a suffix entry with exactly one leading dot.
 
-    Raises: ValueError saying what is wrong with it.
+    Raises: ValueError naming the problem.
     """
     return "." + canonical_host(text.removeprefix("."))
 
@@ -107,7 +107,7 @@ def without_final_dot(host: str) -> str:
 
 
 def name_problem(host: str) -> str:
-    """Why no DNS name looks like this; empty when one may."""
+    """Return why this is not a valid DNS name, or ''."""
     if len(host) > MAX_NAME_OCTETS:
         return f"is longer than {MAX_NAME_OCTETS} octets"
     for label in host.split("."):
@@ -116,40 +116,36 @@ def name_problem(host: str) -> str:
         if len(label) > MAX_LABEL_OCTETS:
             return f"has a label longer than {MAX_LABEL_OCTETS} octets"
         if not _LABEL.fullmatch(label):
-            return "holds a character that no host name has"
+            return "holds a character that is not allowed in host names"
         if label.startswith(_ENCODED) and not _decodes(label):
-            return "has a label that says it is encoded and is not"
+            return "has a label that begins with xn-- and is not valid Punycode"
     return ""
 
 
 def _decodes(label: str) -> bool:
-    """Whether a label is the encoded form of something that needs it."""
+    """Return whether a label is Punycode of text that is not ASCII."""
     try:
-        meant = label.removeprefix(_ENCODED).encode("ascii").decode("punycode")
+        decoded = label.removeprefix(_ENCODED).encode("ascii").decode("punycode")
     except UnicodeError:
         return False
-    return not meant.isascii() and not _CONTROL.search(meant)
+    return not decoded.isascii() and not _CONTROL.search(decoded)
 
 
 def judge_machine_name(host: str) -> Decision | None:
-    """Deny the names of this machine and of metadata services. Nothing exempts them."""
+    """Deny the names of this machine and of metadata services. No policy can exempt them."""
     if host in METADATA_NAMES:
-        return _denied("host.metadata", f"{host} is a cloud metadata service")
+        return denied("host.metadata", f"{host} is a cloud metadata service")
     if host in LOOPBACK_NAMES or _ends_with(host, LOOPBACK_SUFFIXES):
-        return _denied("host.local", f"{host} names the machine itself")
+        return denied("host.local", f"{host} names the machine itself")
     return None
 
 
 def judge_local_name(host: str) -> Decision | None:
-    """Deny names that only a private network answers."""
+    """Deny names of private networks."""
     if host in LOCAL_NAMES or _ends_with(host, LOCAL_SUFFIXES):
-        return _denied("host.local", f"{host} is a name of a private network")
+        return denied("host.local", f"{host} is a name of a private network")
     return None
 
 
 def _ends_with(host: str, suffixes: tuple[str, ...]) -> bool:
     return any(host == suffix or host.endswith("." + suffix) for suffix in suffixes)
-
-
-def _denied(rule_id: str, reason: str) -> Decision:
-    return Decision(allowed=False, rule_id=rule_id, reason=reason)

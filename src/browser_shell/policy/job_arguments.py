@@ -1,7 +1,7 @@
 """The grammar of a job's arguments: paths inside the workspace, selections and options from a closed list.
 
-Nothing that a caller writes can become an option of a program: no value may begin with a dash, and each is checked
-letter by letter.
+No value of a caller can become an option of a program: no value may begin with a dash, and a pattern checks every
+character.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from browser_shell.core.errors import ArgumentsInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.policy.messages import listed, shown
+from browser_shell.policy.messages import listed, quoted
 
 MAX_TESTS = 50
 MAX_TEST_CHARACTERS = 400
@@ -22,10 +22,10 @@ MAX_EXPRESSION_CHARACTERS = 200
 MAX_OUTPUT_LINES = 400
 DEFAULT_OUTPUT_LINES = 40
 
-# No segment begins with a dash, and `.` and `..` are no segments.
+# No segment begins with a dash, or is `.` or `..`.
 _SEGMENT = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_.][A-Za-z0-9_.@ +=,-]*"
 PATH_PATTERN = rf"{_SEGMENT}(?:/{_SEGMENT})*"
-# Parameters of pytest are free text in brackets; they stand behind a path, so they begin no word.
+# Parameters of pytest are free text in brackets. They follow a path, so they never begin an argument.
 _NODE = r"(?:::[A-Za-z_][A-Za-z0-9_]*)+(?:\[[^\x00-\x1f\x7f\ud800-\udfff]{0,200}\])?"
 _LINE = r"(?::[1-9][0-9]{0,5})?"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.]*"
@@ -40,7 +40,7 @@ _WORDS = frozenset({"and", "or", "not"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """A whole number that a caller may give."""
+    """The range and the default of an integer argument."""
 
     least: int
     most: int
@@ -51,12 +51,12 @@ class Range:
 
 
 def require_fields(arguments: JsonValue, known: Collection[str]) -> Mapping[str, JsonValue]:
-    """The arguments, when they are an object of known fields. Raises: ArgumentsInvalid."""
+    """Return the arguments if they are an object with known fields only. Raises: ArgumentsInvalid."""
     if not isinstance(arguments, dict):
         raise _invalid(f"arguments must be an object; known fields: {listed(known)}", "arguments.shape")
     unknown = sorted(set(arguments) - set(known))
     if unknown:
-        raise _invalid(f"{shown(unknown[0])} is an unknown field; known: {listed(known)}", "arguments.unknown_field")
+        raise _invalid(f"{quoted(unknown[0])} is an unknown field; known: {listed(known)}", "arguments.unknown_field")
     return arguments
 
 
@@ -77,7 +77,7 @@ def read_choice(arguments: Mapping[str, JsonValue], name: str, known: Collection
 
 
 def read_project(arguments: Mapping[str, JsonValue]) -> str:
-    """A directory of the workspace; `.` is the workspace itself. Raises: ArgumentsInvalid."""
+    """Read a directory of the workspace; `.` is the workspace itself. Raises: ArgumentsInvalid."""
     value = arguments.get("project", ".")
     if value == ".":
         return "."
@@ -95,7 +95,7 @@ def read_tests(arguments: Mapping[str, JsonValue], *, node: bool) -> tuple[str, 
 
 
 def read_expression(arguments: Mapping[str, JsonValue], name: str) -> str:
-    """An expression of pytest's -k or -m: names, and, or, not, brackets. Raises: ArgumentsInvalid."""
+    """Read an expression for pytest's -k or -m: names, and, or, not, brackets. Raises: ArgumentsInvalid."""
     value = arguments.get(name, "")
     if value == "" or (isinstance(value, str) and is_expression(value)):
         return str(value)
@@ -107,7 +107,7 @@ def read_expression(arguments: Mapping[str, JsonValue], name: str) -> str:
 
 
 def read_text(arguments: Mapping[str, JsonValue], name: str) -> str:
-    """Part of a test's title. Raises: ArgumentsInvalid."""
+    """Read a part of a test's title. Raises: ArgumentsInvalid."""
     value = arguments.get(name, "")
     if value == "" or (isinstance(value, str) and is_text(value)):
         return str(value)
@@ -123,7 +123,7 @@ def is_plain_path(text: str) -> bool:
 
 
 def path_of(test: str, *, node: bool) -> str | None:
-    """The file or directory of one selected test; None when the text is no selection."""
+    """Return the file or directory of a selected test; None if the text is not a selection."""
     found = (_NODE_TEST if node else _PYTHON_TEST).fullmatch(test)
     return found[1] if found and len(test) <= MAX_TEST_CHARACTERS and is_plain_path(found[1]) else None
 
@@ -131,7 +131,7 @@ def path_of(test: str, *, node: bool) -> str | None:
 def is_expression(text: str) -> bool:
     if len(text) > MAX_EXPRESSION_CHARACTERS or not _EXPRESSION.fullmatch(text) or text.count("(") != text.count(")"):
         return False
-    # An expression of operators alone would be pytest's error, not ours; it is told here.
+    # pytest would fail on an expression of operators alone, so it is refused here.
     return bool(set(re.findall(_NAME, text)) - _WORDS)
 
 

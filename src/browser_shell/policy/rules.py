@@ -1,22 +1,21 @@
-"""Where the browser may go: the policy document applied to a plan. Pure; whoever asks does the lookups."""
+"""Rules for URLs: the policy document applied to a plan. The caller does the DNS lookups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from browser_shell.core.decisions import NO_ANSWER_RULE, Decision
+from browser_shell.core.decisions import NO_ANSWER_RULE, Decision, denied
 from browser_shell.core.plans import BrowserCommand, UrlTarget
-from browser_shell.policy.addresses import IpAddress, classify
+from browser_shell.policy.addresses import Endpoint, IpAddress, classify, parse_endpoint, parse_exemption
 from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.document import PolicyDocument
-from browser_shell.policy.endpoints import Endpoint, parse_endpoint, parse_exemption
 from browser_shell.policy.hosts import judge_local_name, judge_machine_name
 from browser_shell.policy.urls import ABOUT_BLANK, is_canonical
 
 
 class UrlPolicy:
-    """One policy document, ready to judge. `open` and the egress proxy ask the same object."""
+    """Judges commands and URLs by one policy document. `open` and the egress proxy use the same object."""
 
     def __init__(self, document: PolicyDocument) -> None:
         self._open = document.open
@@ -27,11 +26,11 @@ class UrlPolicy:
 
     @property
     def commands(self) -> frozenset[str]:
-        """The subcommands that this policy leaves."""
+        """Subcommands that this policy allows."""
         return self._commands
 
     def needs_lookup(self, command: BrowserCommand) -> Sequence[str]:
-        """Hosts whose addresses `decide` must know; none when the answer is no without them."""
+        """Return the hosts whose addresses `decide` needs; none if the command is refused in any case."""
         if self._judge_command(command) is not None:
             return ()
         return tuple(target.host for target in command.targets if self.judge_name(target) is None)
@@ -49,11 +48,11 @@ class UrlPolicy:
         return decision
 
     def judge(self, target: UrlTarget, addresses: Sequence[IpAddress]) -> Decision:
-        """Judge one target, given every address that its host resolved to."""
+        """Judge one target by all addresses of its host."""
         return self.judge_name(target) or self._judge_answers(target, addresses)
 
     def judge_name(self, target: UrlTarget) -> Decision | None:
-        """What can be said without a lookup; None when the addresses decide."""
+        """Judge one target without its addresses; None if the decision depends on them."""
         if target.href == ABOUT_BLANK:
             return self._judge_about_blank()
         return (
@@ -65,17 +64,17 @@ class UrlPolicy:
         )
 
     def resolved_by_policy(self, host: str) -> Endpoint | None:
-        """Where `unsafe_resolve` says to dial, if it names the host."""
+        """Return the endpoint that `open.unsafe_resolve` sets for the host."""
         return self._resolved.get(host)
 
     def _judge_command(self, command: BrowserCommand) -> Decision | None:
         if command.name not in self._commands:
-            return _denied("command.denied", f"{command.name} is not available here")
+            return denied("command.denied", f"{command.name} is not available here")
         if command.name == "open" and command.operands != tuple(target.href for target in command.targets):
-            return _denied("url.mismatch", "the URL to open is not the URL that was judged")
-        # A hook may have written the plan, so its parts are held against the URL that will be opened.
+            return denied("url.mismatch", "the URL to open is not the URL that was judged")
+        # A hook may have changed the plan, so its parts are compared with the URL that will be opened.
         if not all(is_canonical(target) for target in command.targets):
-            return _denied("url.mismatch", "the URL does not mean what its parts say")
+            return denied("url.mismatch", "the parts of the URL differ from its text")
         return None
 
     def _judge_about_blank(self) -> Decision:
@@ -89,13 +88,13 @@ class UrlPolicy:
     def _judge_scheme(self, target: UrlTarget) -> Decision | None:
         if target.scheme in self._open.allow_schemes:
             return None
-        return _denied("url.scheme", f"{target.scheme} is not in open.allow_schemes")
+        return denied("url.scheme", f"{target.scheme} is not in open.allow_schemes")
 
     def _judge_port(self, target: UrlTarget) -> Decision | None:
         if target.port in BAD_PORTS:
-            return _denied("url.port", f"port {target.port} is on the list that every browser refuses")
+            return denied("url.port", f"port {target.port} is on the list that every browser refuses")
         if self._open.allow_ports is not None and target.port not in self._open.allow_ports:
-            return _denied("url.port", f"port {target.port} is not in open.allow_ports")
+            return denied("url.port", f"port {target.port} is not in open.allow_ports")
         return None
 
     def _judge_literal(self, target: UrlTarget) -> Decision | None:
@@ -105,7 +104,7 @@ class UrlPolicy:
             return _exempted(target.host)
         decision = classify(target.address)
         if decision.allowed and self._has_allowlist:
-            return _denied("host.allowlist", f"{target.host} is an address, and only listed names may be opened")
+            return denied("host.allowlist", f"{target.host} is an address, and only listed names may be opened")
         return decision
 
     def _judge_host(self, host: str) -> Decision | None:
@@ -113,7 +112,7 @@ class UrlPolicy:
         if refusal is None and host not in self._resolved:
             refusal = judge_local_name(host)
         if refusal is None and self._has_allowlist and not self._is_listed(host):
-            refusal = _denied("host.allowlist", f"{host} is not in open.allow_hosts or open.allow_host_suffixes")
+            refusal = denied("host.allowlist", f"{host} is not in open.allow_hosts or open.allow_host_suffixes")
         return refusal
 
     def _judge_resolved(self, host: str) -> Decision | None:
@@ -125,11 +124,11 @@ class UrlPolicy:
 
     def _judge_answers(self, target: UrlTarget, addresses: Sequence[IpAddress]) -> Decision:
         if not addresses:
-            return _denied(NO_ANSWER_RULE, f"{target.host} does not resolve")
+            return denied(NO_ANSWER_RULE, f"{target.host} does not resolve")
         for address in addresses:
             decision = classify(address)
             if not decision.allowed and not self._exempt(address, target.port):
-                return _denied(decision.rule_id, f"{target.host} resolves to {address}: {decision.reason}")
+                return denied(decision.rule_id, f"{target.host} resolves to {address}: {decision.reason}")
         return Decision(allowed=True, rule_id="address.public", reason=f"every address of {target.host} may be reached")
 
     @property
@@ -137,15 +136,11 @@ class UrlPolicy:
         return bool(self._hosts or self._open.allow_host_suffixes)
 
     def _is_listed(self, host: str) -> bool:
-        # A suffix has its dot, so `evil-example.net` is no subdomain of `.example.net`, nor is example.net itself.
+        # Suffixes begin with a dot, so `.example.net` matches neither evil-example.net nor example.net.
         return host in self._hosts or host.endswith(self._open.allow_host_suffixes)
 
     def _exempt(self, address: IpAddress, port: int) -> bool:
         return any(exemption.covers(address, port) for exemption in self._exemptions)
-
-
-def _denied(rule_id: str, reason: str) -> Decision:
-    return Decision(allowed=False, rule_id=rule_id, reason=reason)
 
 
 def _exempted(host: str) -> Decision:

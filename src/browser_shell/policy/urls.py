@@ -1,6 +1,6 @@
-"""From the text of a URL to a `UrlTarget`, by the parser that browsers agree on (WHATWG, through ada).
+"""Parsing of URLs into `UrlTarget` by the WHATWG rules that browsers use (the ada library).
 
-What may be opened is decided in `rules.py`; here a text either has exactly one meaning or is refused.
+Text that could be read in two ways is refused here. `rules.py` decides which URLs may be opened.
 """
 
 from __future__ import annotations
@@ -14,59 +14,59 @@ from ada_url import URL, HostType
 from browser_shell.core.errors import ArgumentsInvalid, CallRefused, PolicyBlocked
 from browser_shell.core.plans import UrlTarget
 from browser_shell.policy.hosts import name_problem, without_final_dot
-from browser_shell.policy.messages import shown
+from browser_shell.policy.messages import quoted
 
 MAX_URL_CHARACTERS = 8192
 ABOUT_BLANK = "about:blank"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _END_OF_HEAD = re.compile(r"[/\\?#]")
-_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_INVISIBLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories: control, lone surrogate, line and paragraph separator."""
 
 
 def parse_target(text: str) -> UrlTarget:
-    """The one meaning of a URL, or of a bare host, which gets `https://`.
+    """Parse a URL. A bare host gets the scheme https.
 
-    Raises: ArgumentsInvalid when it has none; PolicyBlocked for a scheme that can never be opened.
+    Raises: ArgumentsInvalid for text that is not a clear URL; PolicyBlocked for a scheme that can never be opened.
     """
     if len(text) > MAX_URL_CHARACTERS:
-        raise _no_url(f"the URL has more than {MAX_URL_CHARACTERS} characters")
-    _refuse_unclear(text)
-    return _understand(_with_scheme(text))
+        raise _invalid_url(f"the URL has more than {MAX_URL_CHARACTERS} characters")
+    _refuse_invisible(text)
+    return _parse_target(_with_scheme(text))
 
 
 def is_canonical(target: UrlTarget) -> bool:
-    """Whether the parts of a target are what its href says. Somebody may have built it by hand."""
+    """Return whether the parts of a target agree with its href. A hook may have built the target."""
     try:
-        return _understand(target.href) == target
+        return _parse_target(target.href) == target
     except CallRefused:
         return False
 
 
-def _understand(text: str) -> UrlTarget:
-    url = _parse(text)
+def _parse_target(text: str) -> UrlTarget:
+    url = _parse_url(text)
     scheme = url.protocol.removesuffix(":")
     if url.href == ABOUT_BLANK:
         return UrlTarget(href=ABOUT_BLANK, scheme=scheme, host="", port=0)
     if scheme not in DEFAULT_PORTS:
-        raise PolicyBlocked(f"{shown(text)}: only http, https and about:blank can be opened", rule_id="url.scheme")
+        raise PolicyBlocked(f"{quoted(text)}: only http, https and about:blank can be opened", rule_id="url.scheme")
     if url.username or url.password:
         raise ArgumentsInvalid("the URL carries a user name or password; leave it out", rule_id="url.userinfo")
     return _web_target(url, scheme)
 
 
-def _refuse_unclear(text: str) -> None:
-    # The parser would drop these without a word; then what a person reads is not what opens.
-    if text != text.strip() or any(unicodedata.category(character) in _UNSEEN for character in text):
-        raise _no_url(f"{shown(text)} holds a control character, a line break, or a space at its start or end")
+def _refuse_invisible(text: str) -> None:
+    # The parser would drop these characters, so the URL that opens would not be the one that a person reads.
+    if text != text.strip() or any(unicodedata.category(character) in _INVISIBLE for character in text):
+        raise _invalid_url(f"{quoted(text)} holds a control character, a line break, or a space at its start or end")
 
 
 def _with_scheme(text: str) -> str:
-    """Put `https://` before a bare host. WHATWG would read `example.com:8080` as a scheme."""
+    """Put `https://` before a bare host. The WHATWG rules take `example.com` in `example.com:8080` for a scheme."""
     head = _END_OF_HEAD.split(text, maxsplit=1)[0]
     if not head:
-        raise _no_url(f"{shown(text)} has no host; write a full URL such as https://example.com/")
+        raise _invalid_url(f"{quoted(text)} has no host; write a full URL such as https://example.com/")
     name, colon, port = head.partition(":")
     host_and_port = port.isascii() and port.isdigit() and ("." in name or name.lower() == "localhost")
     if not colon or head.startswith("[") or host_and_port:
@@ -74,11 +74,11 @@ def _with_scheme(text: str) -> str:
     return text
 
 
-def _parse(text: str) -> URL:
+def _parse_url(text: str) -> URL:
     try:
         return URL(text)
     except ValueError as cause:
-        raise _no_url(f"{shown(text)} is not a valid URL") from cause
+        raise _invalid_url(f"{quoted(text)} is not a valid URL") from cause
 
 
 def _web_target(url: URL, scheme: str) -> UrlTarget:
@@ -86,7 +86,7 @@ def _web_target(url: URL, scheme: str) -> UrlTarget:
     address = _literal(url, host)
     problem = name_problem(host) if address is None else ""
     if problem:
-        raise _no_url(f"the host {shown(host)} {problem}")
+        raise _invalid_url(f"the host {quoted(host)} {problem}")
     return UrlTarget(
         href=url.href,
         scheme=scheme,
@@ -104,5 +104,5 @@ def _literal(url: URL, host: str) -> IPv4Address | IPv6Address | None:
     return None
 
 
-def _no_url(message: str) -> ArgumentsInvalid:
+def _invalid_url(message: str) -> ArgumentsInvalid:
     return ArgumentsInvalid(message, rule_id="url.syntax")

@@ -1,4 +1,4 @@
-"""The kinds of value that a subcommand takes. A reader returns the canonical form or says what it expected."""
+"""Kinds of operand and option values. A reader returns the canonical form or raises ValueError with the rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TAB = re.compile(r"t[1-9][0-9]{0,3}")
 _KEY = re.compile(r"(?:(?:Control|Alt|Shift|Meta)\+)*\S{1,20}")
 _INTEGER = re.compile(r"[0-9]{1,6}")
 _NO_CSS_START = re.compile(r"[-+0-9]")
-"""`-` would be an option, a digit or `+` a number: the driver tries those before it tries a selector."""
+"""The driver would read `-` as an option, and a digit or `+` as a number, before it tries a selector."""
 _PATH_PARTS = re.compile(r"[/\\%~]|\.\.")
 _FILE_ENDING = re.compile(
     r"\.(avif|bmp|gif|heic|html?|ico|jfif|jpe|jpe?g|mhtml|pdf|png|svg|tiff?|txt|webp)[\s.]*", re.IGNORECASE
@@ -28,12 +28,12 @@ _NOT_CSS = ("@", "text=", "xpath=", "//", "(")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of value: its name in messages, and its reader, which raises ValueError with the rule."""
+    """A kind of value: its name in messages and its reader, which raises ValueError with the rule."""
 
     label: str
     read: Callable[[str], str]
     free_text: bool = False
-    """Opaque: any text at all, also one that looks like an option."""
+    """Whether any text is accepted, also text that looks like an option."""
 
 
 def _plain(text: str) -> str:
@@ -85,7 +85,7 @@ def _wait_for(text: str) -> str:
 
 def _pattern(text: str) -> str:
     _plain(text)
-    # `wait --text -f x` would run x as script: the driver looks for its flags everywhere.
+    # The driver looks for its flags everywhere: `wait --text -f x` would run x as script.
     if text.lstrip().startswith("-"):
         raise ValueError("must not begin with a dash")
     return text
@@ -98,7 +98,7 @@ def _key(text: str) -> str:
 
 
 def _choice(text: str) -> str:
-    # Values such as -1 and --Select-- are ordinary; --session is somebody trying his luck.
+    # Values such as -1 and --Select-- are ordinary. A word such as --session could become an option of the driver.
     if _LIKE_AN_OPTION.fullmatch(text):
         raise ValueError("looks like an option, and select has none")
     return text
@@ -120,7 +120,7 @@ def _between(low: int, high: int) -> Callable[[str], str]:
 
 
 def one_of(*words: str) -> Kind:
-    """Exactly one of these words."""
+    """Return the kind of value that is exactly one of these words."""
 
     def read(text: str) -> str:
         if text not in words:
@@ -130,7 +130,7 @@ def one_of(*words: str) -> Kind:
     return Kind(label="|".join(words), read=read)
 
 
-# What a URL means is for `urls.py`; here it must only not be taken for an option.
+# `urls.py` parses the URL; the grammar only ensures that it is not an option.
 URL = Kind(label="URL", read=lambda text: text)
 SELECTOR = Kind(label="SEL", read=_selector)
 CSS = Kind(label="CSS", read=_css)

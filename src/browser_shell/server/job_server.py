@@ -15,7 +15,7 @@ import structlog
 
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.plans import ContainerJob
-from browser_shell.core.ports import Limits, Tool
+from browser_shell.core.ports import Limits
 from browser_shell.egress.resolver import SystemResolver
 from browser_shell.hooks.plugins import installed_job_hooks
 from browser_shell.hooks.standard import job_chain
@@ -33,7 +33,6 @@ from browser_shell.mcp_server.stdio import run_stdio
 from browser_shell.ops.health import serve_health
 from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.pipeline import Pipeline
-from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.job_rules import JobPolicy
 from browser_shell.process.accounts import account_to_drop_to, make_private_directory
 from browser_shell.process.privileges import claim_directory, give_up_root, group_for_socket
@@ -46,9 +45,8 @@ from browser_shell.server.browser_server import (
     open_audit,
 )
 from browser_shell.settings import JOBS_DIRECTORY, Settings
+from browser_shell.tools.job_tools import job_tools
 from browser_shell.tools.registry import ToolRegistry
-from browser_shell.tools.run_playwright import RunPlaywrightTool
-from browser_shell.tools.run_pytest import RunPytestTool
 from browser_shell.viewer.activity import RecentActivity
 
 INSTRUCTIONS = (
@@ -192,16 +190,6 @@ async def _job_server(settings: Settings, limits: Limits) -> AsyncIterator[_JobS
             background.start_soon(upkeep.keep_up)
             yield _JobServer(engine=engine, image=image, store=store, upkeep=upkeep, pipeline=pipeline)
             background.cancel_scope.cancel()
-
-
-def job_tools(document: PolicyDocument, allowed: frozenset[str]) -> list[Tool[ContainerJob]]:
-    """Return the tools of the write profile that the policy allows."""
-    seconds = document.sandbox.timeout_seconds
-    tools: list[Tool[ContainerJob]] = [
-        RunPlaywrightTool(kept=document.playwright, max_seconds=seconds),
-        RunPytestTool(max_seconds=seconds),
-    ]
-    return [tool for tool in tools if tool.name in allowed]
 
 
 def open_workspace(settings: Settings) -> Workspace:

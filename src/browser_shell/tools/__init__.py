@@ -1,1 +1,1 @@
-"""The tools as clients see them, and the step from arguments to a plan."""
+"""The tools: their descriptions for clients, and their arguments as plans."""

@@ -1,4 +1,4 @@
-"""The tool `browser-shell`: what clients read about it, and the step from their arguments to a plan."""
+"""The tool `browser-shell`: its description for clients, and its arguments as a plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.ports import ToolDescription
 from browser_shell.policy.arguments import (
     DEFAULT_TIMEOUT_SECONDS,
     MAX_ITEMS,
@@ -14,11 +15,10 @@ from browser_shell.policy.arguments import (
 )
 from browser_shell.policy.commands import COMMANDS, parse_command
 from browser_shell.policy.urls import parse_target
-from browser_shell.tools.description import Description
 
 NAME = "browser-shell"
 
-# Every word here is paid for by every conversation: at most 350 tokens with the schemas.
+# Every conversation pays for these words: the budget is 350 tokens including the schemas.
 DESCRIPTION = """\
 Drive a browser. argv:
 open URL; snapshot -i; click|dblclick|hover|focus|check|uncheck SEL; fill|type|select SEL TEXT; press KEY; \
@@ -29,7 +29,7 @@ SEL: @e1 from snapshot or CSS"""
 
 
 class BrowserShellTool:
-    """The one tool of the browser profile. `allowed` are the subcommands that the policy left."""
+    """The only tool of the browser profile. `allowed` are the subcommands that the policy allows."""
 
     name = NAME
     fails_by_protocol = False
@@ -37,9 +37,9 @@ class BrowserShellTool:
     def __init__(self, *, allowed: Collection[str] = COMMANDS) -> None:
         self._allowed = allowed
 
-    def describe(self) -> Description:
-        """The entry in `tools/list`."""
-        return Description(
+    def describe(self) -> ToolDescription:
+        """Return the entry in `tools/list`."""
+        return ToolDescription(
             name=self.name,
             description=DESCRIPTION,
             input_schema=_input_schema(),
@@ -53,7 +53,7 @@ class BrowserShellTool:
         )
 
     def plan(self, arguments: JsonValue) -> BrowserCommand:
-        """From arguments to a plan inside the grammar.
+        """Check the arguments against the grammar and return the plan.
 
         Raises: ArgumentsInvalid, PolicyBlocked.
         """
@@ -63,7 +63,7 @@ class BrowserShellTool:
         return BrowserCommand(
             session_id=call.session_id,
             name=command.name,
-            # Only the canonical URL goes on; the text that the client wrote ends here.
+            # Only the canonical URL is passed on, never the text of the client.
             operands=tuple(target.href for target in targets) or command.operands,
             options=command.options,
             timeout_seconds=call.timeout_seconds,
@@ -75,7 +75,7 @@ def _input_schema() -> JsonObject:
     return {
         "type": "object",
         "properties": {
-            # ECMA-262, as JSON Schema has it, keeps \w to ASCII: this is `SESSION_ID_PATTERN` in fewer tokens.
+            # JSON Schema uses ECMA-262, where \w is ASCII only: this is `SESSION_ID_PATTERN` in fewer tokens.
             "session_id": {"type": "string", "pattern": r"^\w[\w.-]{0,63}$"},
             "argv": {
                 "type": "array",

@@ -8,14 +8,14 @@ from typing import Generic
 
 from browser_shell.core.errors import PolicyBlocked, UnknownTool
 from browser_shell.core.ports import PlanT_co, Tool
-from browser_shell.policy.messages import listed, shown
+from browser_shell.policy.messages import listed, quoted
 
 RESERVED = frozenset({"run_shell"})
-"""Names that can never be a tool here, so that nobody takes one for granted."""
+"""Names that no tool may have. Clients that ask for one get a clear refusal."""
 
 
 class ToolRegistry(Generic[PlanT_co]):
-    """Every tool that clients can call; fixed once built."""
+    """The tools that clients can call."""
 
     def __init__(self, tools: Sequence[Tool[PlanT_co]]) -> None:
         by_name: dict[str, Tool[PlanT_co]] = {}
@@ -34,11 +34,11 @@ class ToolRegistry(Generic[PlanT_co]):
         tool = self._tools.get(name)
         if tool is None:
             known = listed(self._tools)
-            raise UnknownTool(f"there is no tool {shown(name)}; known: {known}", rule_id="tool.unknown")
+            raise UnknownTool(f"there is no tool {quoted(name)}; known: {known}", rule_id="tool.unknown")
         return tool
 
     def all(self) -> Sequence[Tool[PlanT_co]]:
-        """In the order in which they were given."""
+        """Return the tools in the order in which they were given."""
         return tuple(self._tools.values())
 
 

@@ -15,10 +15,10 @@ from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
 from browser_shell.core.decisions import Decision
 from browser_shell.core.errors import AuditUnavailable
+from browser_shell.core.json_values import parse_json
 from browser_shell.core.ports import AuditLog, Clock, NewId
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.document import ViewingSection
-from browser_shell.policy.strict_json import parse_json
 
 DEFAULT_SECONDS = 30
 MAX_OPEN_OF_ONE = 64

@@ -12,7 +12,7 @@ from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.results import CommandResult
 from browser_shell.hooks.bound_job import BoundJobAnswer
 from browser_shell.hooks.standard import job_chain
-from browser_shell.tools.job_schema import output_schema
+from browser_shell.tools.job_tools import output_schema
 from support.fakes import a_call
 
 PLAN = ContainerJob(name="run_pytest", runner=JobRunner.PYTEST, timeout_seconds=60)

@@ -6,8 +6,15 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
-from browser_shell.policy.addresses import IPV4_DENIED, IPV6_DENIED, METADATA, classify, covers_metadata, is_metadata
-from browser_shell.policy.endpoints import parse_exemption
+from browser_shell.policy.addresses import (
+    IPV4_DENIED,
+    IPV6_DENIED,
+    METADATA,
+    classify,
+    covers_metadata,
+    is_metadata,
+    parse_exemption,
+)
 
 # first and last address inside, the rule, and the neighbours outside: "" where the neighbour belongs to another row
 IPV4_ROWS = [

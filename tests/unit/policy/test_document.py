@@ -8,7 +8,8 @@ import pytest
 
 from browser_shell.core.access import ViewMode
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.policy.document import PolicyDocument, load_policy, policy_from
+from browser_shell.policy.document import PolicyDocument
+from browser_shell.policy.loading import load_policy, policy_from
 
 SPEC_EXAMPLE = """
 {"open": {"allow_schemes": ["http", "https"], "allow_about_blank": true,

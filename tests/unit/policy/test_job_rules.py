@@ -10,8 +10,8 @@ import pytest
 from browser_shell.core.containers import ContainerLimits
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.plans import ContainerJob, JobRunner
-from browser_shell.policy.document import policy_from
 from browser_shell.policy.job_rules import JobPolicy
+from browser_shell.policy.loading import policy_from
 
 PYTEST = ContainerJob(name="run_pytest", runner=JobRunner.PYTEST, timeout_seconds=60)
 NODE = ContainerJob(name="run_playwright", runner=JobRunner.PLAYWRIGHT_NODE, timeout_seconds=60)

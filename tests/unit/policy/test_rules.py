@@ -13,7 +13,7 @@ from browser_shell.core.decisions import Decision
 from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.core.ports import Policy
 from browser_shell.policy.bad_ports import BAD_PORTS
-from browser_shell.policy.document import policy_from
+from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import parse_target
 

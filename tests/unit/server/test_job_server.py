@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.policy.document import policy_from
+from browser_shell.policy.loading import policy_from
 from browser_shell.server.job_server import engine_socket, open_workspace
 from browser_shell.settings import Settings, read_settings
 

@@ -10,14 +10,12 @@ import pytest
 from browser_shell.core.errors import ArgumentsInvalid
 from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.ports import Tool
-from browser_shell.policy.document import policy_from
-from browser_shell.policy.job_sections import PlaywrightSection
-from browser_shell.server.job_server import job_tools
-from browser_shell.tools.run_playwright import RunPlaywrightTool
-from browser_shell.tools.run_pytest import RunPytestTool
+from browser_shell.policy.document import PlaywrightSection
+from browser_shell.policy.loading import policy_from
+from browser_shell.tools.job_tools import RunPlaywrightTool, RunPytestTool, job_tools
 
 PYTEST = RunPytestTool(max_seconds=90)
-PLAYWRIGHT = RunPlaywrightTool(kept=PlaywrightSection(videos=True, traces=False), max_seconds=90)
+PLAYWRIGHT = RunPlaywrightTool(artifacts=PlaywrightSection(videos=True, traces=False), max_seconds=90)
 
 
 def every_object(schema: Any) -> list[dict[str, Any]]:
