@@ -13,8 +13,8 @@ from pathlib import Path
 
 import anyio
 
-from browser_shell.audit.keys import PublicKey
 from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.audit.signing import PublicKey
 from browser_shell.audit.verify import verify_log
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.document import PolicyDocument

@@ -20,9 +20,8 @@ import anyio
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.ports import AuditLog, Limits
-from browser_shell.hooks.standard import standard_chain
-from browser_shell.limits.gate import LimitsGate
-from browser_shell.limits.opening import opened_gate
+from browser_shell.hooks.chain import standard_chain
+from browser_shell.limits.gate import LimitsGate, open_gate
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.loading import policy_from
@@ -67,7 +66,7 @@ async def _measure(folder: Path, calls: int) -> dict[str, object]:
     }
     clock = SystemClock()
     with JsonLinesAudit(path=folder / "audit.jsonl", clock=clock, policy_digest=document.digest()) as audit:
-        async with opened_gate(document.limits, redis_url="", clock=clock, new_id=new_call_id) as gate:
+        async with open_gate(document.limits, redis_url="", clock=clock, new_id=new_call_id) as gate:
             # In turn, so that a disk that slows down does so for both.
             parts = {
                 "guards_and_audit_ms": _pipeline(document, gate, audit),
@@ -82,7 +81,7 @@ async def _measure(folder: Path, calls: int) -> dict[str, object]:
             result["limits_in_memory_ms"] = _percentiles([await _admitted(gate, number) for number in range(calls)])
         if Path(_REDIS).exists():
             with _redis() as url:
-                async with opened_gate(document.limits, redis_url=url, clock=clock, new_id=new_call_id) as gate:
+                async with open_gate(document.limits, redis_url=url, clock=clock, new_id=new_call_id) as gate:
                     result["limits_on_redis_ms"] = _percentiles(
                         [await _admitted(gate, number) for number in range(calls)]
                     )

@@ -191,7 +191,7 @@ class Pipeline(Generic[PlanT]):
             raise HookFailed(message, rule_id="hook.after") from error
 
     def _hooks_in_time(self) -> AbstractContextManager[object]:
-        return nullcontext() if self.hooks.never_waits else anyio.fail_after(HOOKS_SECONDS)
+        return nullcontext() if self.hooks.is_synchronous else anyio.fail_after(HOOKS_SECONDS)
 
     async def _close(self, trail: _Trail[PlanT]) -> None:
         if trail.lease is not None:

@@ -12,7 +12,7 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from browser_shell.audit.keys import PublicKey
+from browser_shell.audit.signing import PublicKey
 from browser_shell.audit.verify import verify_log
 from support.canaries import AuditReader
 from support.pages import Site, wait_until

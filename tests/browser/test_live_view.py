@@ -21,8 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from browser_shell.http.keys import make_private_key, public_pem
-from browser_shell.http.tokens import make_token
+from browser_shell.http.tokens import make_private_key, make_token, public_pem
 from support.in_flight import InFlight
 from support.pages import Site
 from support.person import Person, PersonsBrowser, eventually, running_persons_browser

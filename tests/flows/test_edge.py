@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from browser_shell.core.calls import Principal
-from browser_shell.http.tokens import Unknown
+from browser_shell.http.tokens import AuthFailure
 from browser_shell.mcp_server.json_rpc import MAX_MESSAGE_BYTES
 from support.fakes import RecordingSandbox, a_pipeline
 from support.loopback_server import serving
@@ -230,7 +230,7 @@ async def test_a_session_answers_only_the_subject_that_opened_it() -> None:
     sandbox = RecordingSandbox()
 
     class Named:
-        def identify(self, authorization: str | None) -> Principal | Unknown:
+        def identify(self, authorization: str | None) -> Principal | AuthFailure:
             return Principal(subject=authorization or "")
 
     async with serving(a_pipeline(sandbox=sandbox), callers=Named()) as address, httpx2.AsyncClient() as http:

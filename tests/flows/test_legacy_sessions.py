@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from browser_shell.core.calls import Principal
-from browser_shell.http.tokens import Unknown
+from browser_shell.http.tokens import AuthFailure
 from browser_shell.mcp_server.legacy_sessions import MAX_SESSIONS, MAX_SESSIONS_OF_ONE
 from support.fakes import a_pipeline
 from support.loopback_server import serving
@@ -17,7 +17,7 @@ from support.wire import BOTH, INITIALIZE, LEGACY_VERSION, body
 
 
 class Named:
-    def identify(self, authorization: str | None) -> Principal | Unknown:
+    def identify(self, authorization: str | None) -> Principal | AuthFailure:
         return Principal(subject=authorization or "")
 
 

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from browser_shell.core.errors import BrowserUnavailable, ErrorCode
 from browser_shell.core.ports import Sandbox
 from browser_shell.core.results import Attachment, CommandResult
-from browser_shell.hooks.standard import standard_chain
+from browser_shell.hooks.chain import standard_chain
 from browser_shell.pipeline import Pipeline
 from browser_shell.runner import ExecutionRunner
 from browser_shell.tools.browser_shell import BrowserShellTool

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from browser_shell.http.keys import make_private_key, public_pem
-from browser_shell.http.tokens import make_token
+from browser_shell.http.tokens import make_private_key, make_token, public_pem
 from support.boxes import Box, running_box
 from support.engine import Engine, Network
 from support.pages import Site

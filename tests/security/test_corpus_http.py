@@ -73,7 +73,7 @@ def running(keys: Keys, **claims: str) -> Iterator[Target]:
     with start_blocking_portal() as portal:
         front = serving(
             pipeline,
-            callers=access.callers,
+            callers=access.authenticator,
             settings=FrontSettings(neighbours=neighbours(listen="127.0.0.1", origins=[CONSOLE])),
             viewer=stub_viewer,
             clock=SystemClock(),

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from browser_shell.audit.keys import PublicKey
 from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.audit.signing import PublicKey
 from browser_shell.audit.verify import Verdict, verify_log
 from browser_shell.core.records import AuditRecord, RecordKind
 from support.fakes import FakeClock

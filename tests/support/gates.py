@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from browser_shell.core.ports import Clock
-from browser_shell.limits.gate import LimitsGate
-from browser_shell.limits.opening import local_gate
+from browser_shell.limits.gate import LimitsGate, local_gate
 from browser_shell.policy.document import LimitsSection
 from browser_shell.policy.loading import policy_from
 from support.fakes import FakeClock

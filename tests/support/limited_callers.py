@@ -13,8 +13,7 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from browser_shell.http.keys import make_private_key, public_pem
-from browser_shell.http.tokens import make_token
+from browser_shell.http.tokens import make_private_key, make_token, public_pem
 
 KEY = make_private_key("EdDSA")
 KEY_SETTINGS = {"JWT_PUBLIC_KEY": base64.b64encode(public_pem(KEY)).decode(), "JWT_ALGORITHM": "EdDSA"}

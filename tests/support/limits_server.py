@@ -16,7 +16,7 @@ import anyio
 from browser_shell.core.calls import Principal
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
-from browser_shell.limits.opening import opened_gate
+from browser_shell.limits.gate import open_gate
 from browser_shell.policy.loading import policy_from
 from browser_shell.server.browser_server import SystemClock, new_call_id
 from browser_shell.tools.browser_shell import BrowserShellTool
@@ -35,7 +35,7 @@ class WaitingSandbox:
 async def main(limits: str, redis_url: str = "") -> None:
     rules = policy_from({"limits": json.loads(limits)}, source="test").limits
     clock = SystemClock()
-    async with opened_gate(rules, redis_url=redis_url, clock=clock, new_id=new_call_id) as gate:
+    async with open_gate(rules, redis_url=redis_url, clock=clock, new_id=new_call_id) as gate:
         pipeline = a_pipeline(
             limits=gate, sandbox=WaitingSandbox(), registry=ToolRegistry([BrowserShellTool()]), clock=clock
         )

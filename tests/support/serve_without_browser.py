@@ -14,7 +14,7 @@ import anyio
 from browser_shell.core.calls import Principal
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import Attachment, CommandResult
-from browser_shell.hooks.standard import standard_chain
+from browser_shell.hooks.chain import standard_chain
 from browser_shell.http.front import build_front
 from browser_shell.http.server import serve_http
 from browser_shell.http.tokens import NoAuth

@@ -14,8 +14,7 @@ from browser_shell.core.errors import ConfigurationInvalid, ErrorCode, PolicyBlo
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.ports import ToolDescription
-from browser_shell.hooks.chain import HookChain
-from browser_shell.hooks.plugins import GROUP, JOB_GROUP, load_hooks
+from browser_shell.hooks.chain import GROUP, JOB_GROUP, HookChain, load_hooks
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.job_rules import JobPolicy
 from browser_shell.policy.loading import load_policy, policy_from

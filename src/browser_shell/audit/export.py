@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from browser_shell.audit.chain import OwnKind, merkle_path, read_entry, root_from_path
-from browser_shell.audit.keys import PublicKey
-from browser_shell.audit.opening import signed_checkpoint
-from browser_shell.audit.reading import Entry, Selection, read_entries
+from browser_shell.audit.query import Entry, Selection, read_entries
+from browser_shell.audit.recovery import signed_checkpoint
+from browser_shell.audit.signing import PublicKey
 from browser_shell.audit.verify import Problem
 from browser_shell.core.json_values import JsonObject, JsonValue
 

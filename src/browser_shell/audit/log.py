@@ -15,14 +15,15 @@ import anyio
 import structlog
 
 from browser_shell.audit.chain import Members, OwnKind
-from browser_shell.audit.entries import members_of, moment
-from browser_shell.audit.files import LogFiles, replace_file, require_file_or_nothing
-from browser_shell.audit.flusher import Flusher, Order
-from browser_shell.audit.opening import OpenedLog, open_log
+from browser_shell.audit.fsync_thread import Flusher, Order
+from browser_shell.audit.recovery import OpenedLog, open_log
+from browser_shell.audit.serialise import serialise_record
+from browser_shell.audit.storage import LogFiles, require_file_or_nothing
 from browser_shell.audit.writer import ChainWriter, claim
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
 from browser_shell.core.ports import Clock, NewId
-from browser_shell.core.records import AuditRecord, Receipt
+from browser_shell.core.records import AuditRecord, Receipt, utc_timestamp
+from browser_shell.process.atomic_file import replace_file
 
 ROTATE_BYTES = 32 * 1024 * 1024
 CHECKPOINT_RECORDS = 500
@@ -111,7 +112,7 @@ class JsonLinesAudit:
             receipt = self._write(record)
             self._sign_when_due()
             full = self._writer.unsynced_bytes > _MOST_UNSYNCED_BYTES
-            if record.kind.announces_act or record.at_once or self._writer.head_waits or full:
+            if record.kind.announces_act or record.durable or self._writer.head_waits or full:
                 await self._make_durable(receipt.sequence)
             self._rotate_when_due()
         except OSError as error:
@@ -163,7 +164,7 @@ class JsonLinesAudit:
             raise
 
     def _put(self, time: str, record: AuditRecord) -> Receipt:
-        members = members_of(record, text_key=self._text_key)
+        members = serialise_record(record, text_key=self._text_key)
         return self._writer.append(record.kind.value, time, {**members, **self._stamp})
 
     def _settle(self) -> None:
@@ -235,4 +236,4 @@ class JsonLinesAudit:
             over.set()
 
     def _now(self) -> str:
-        return moment(self._clock.wall())
+        return utc_timestamp(self._clock.wall())

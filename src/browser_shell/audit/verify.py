@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from browser_shell.audit.chain import GENESIS, Checkpoint, merkle_root, read_checkpoint, read_entry
-from browser_shell.audit.files import LogFiles, read_if_there
-from browser_shell.audit.keys import PublicKey
-from browser_shell.audit.opening import signed_checkpoint
-from browser_shell.audit.reading import opened_files
+from browser_shell.audit.query import opened_files
+from browser_shell.audit.recovery import signed_checkpoint
+from browser_shell.audit.signing import PublicKey
+from browser_shell.audit.storage import LogFiles, read_if_there
 
 _START = re.compile(rb'\{"prev":"[0-9a-f]{64}","seq":(\d{1,15}),"kind":"')
 _CHECKPOINT = b',"kind":"CHECKPOINT",'

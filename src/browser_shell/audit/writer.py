@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from browser_shell.audit.chain import Members, OwnKind, add_signature, compose, digest_of, merkle_root, signed_part
-from browser_shell.audit.files import LogFiles, open_private, replace_file, sync_directory
-from browser_shell.audit.opening import OpenedLog
+from browser_shell.audit.recovery import OpenedLog
+from browser_shell.audit.storage import LogFiles, open_private
 from browser_shell.core.records import Receipt
+from browser_shell.process.atomic_file import replace_file, sync_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from browser_shell.audit.export import as_json_line, check_export, export_records
-from browser_shell.audit.files import LogFiles
-from browser_shell.audit.keys import PublicKey
-from browser_shell.audit.opening import signed_checkpoint
-from browser_shell.audit.reading import Entry, Selection, follow_entries, moment_of, read_entries
+from browser_shell.audit.query import Entry, Selection, follow_entries, parse_timestamp, read_entries
+from browser_shell.audit.recovery import signed_checkpoint
 from browser_shell.audit.report import render_report
+from browser_shell.audit.signing import PublicKey
+from browser_shell.audit.storage import LogFiles
 from browser_shell.audit.verify import Verdict, verify_log
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.settings import read_settings
@@ -210,8 +210,8 @@ def _public_key(arguments: argparse.Namespace) -> PublicKey:
 
 def _selection(arguments: argparse.Namespace) -> Selection:
     return Selection(
-        since=moment_of(arguments.since) if arguments.since else "",
-        until=moment_of(arguments.until) if arguments.until else "",
+        since=parse_timestamp(arguments.since) if arguments.since else "",
+        until=parse_timestamp(arguments.until) if arguments.until else "",
         subject=arguments.subject,
         session=arguments.session,
     )

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from browser_shell.audit.chain import OwnKind, digest_of
-from browser_shell.audit.entries import as_written
-from browser_shell.audit.files import LogFiles
-from browser_shell.audit.keys import PublicKey
-from browser_shell.audit.reading import Entry, read_entries
+from browser_shell.audit.query import Entry, read_entries
+from browser_shell.audit.serialise import sanitise_value
+from browser_shell.audit.signing import PublicKey
+from browser_shell.audit.storage import LogFiles
 from browser_shell.audit.verify import verify_log
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject
@@ -202,7 +202,7 @@ def _compare_members(document: JsonObject, announced: Entry) -> Iterator[str]:
     """run.json can be edited after a server was killed; the signed log cannot."""
     for name, label in _SAME_IN_LOG.items():
         value = document.get(name)
-        if not isinstance(value, str) or as_written(value) != announced.word(name):
+        if not isinstance(value, str) or sanitise_value(value) != announced.word(name):
             yield f"its {label} is not the one in the audit log"
 
 

@@ -1,4 +1,4 @@
-"""`browser-shell token`: keys and tokens for people."""
+"""`browser-shell token`: make key pairs and tokens."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.http.keys import ALGORITHMS, make_private_key, private_pem, public_pem, read_private_key
-from browser_shell.http.tokens import LONGEST_LIFETIME_SECONDS, make_token
+from browser_shell.http.tokens import (
+    ALGORITHMS,
+    MAX_LIFETIME_SECONDS,
+    make_private_key,
+    make_token,
+    private_pem,
+    public_pem,
+    read_private_key,
+)
 from browser_shell.settings import read_key_file
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-_LIFETIME = re.compile(r"([1-9][0-9]{0,8})([smhd])")
-_SECONDS_IN = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DURATION = re.compile(r"([1-9][0-9]{0,8})([smhd])")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def add_token_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,12 +35,16 @@ def add_token_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> N
 
     keygen = token.add_parser("keygen", help="make a key pair and print the value of JWT_PUBLIC_KEY")
     keygen.add_argument("--algorithm", choices=ALGORITHMS, default=ALGORITHMS[0])
-    keygen.add_argument("--out", type=Path, required=True, metavar="DIR", help="where private.pem and public.pem go")
+    keygen.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="directory for private.pem and public.pem"
+    )
     keygen.set_defaults(command=_keygen)
 
     make = token.add_parser("make", help="print a token")
     make.add_argument("--key", type=Path, required=True, metavar="FILE", help="private.pem")
-    make.add_argument("--subject", required=True, help="who the token is for; sessions and records belong to a subject")
+    make.add_argument(
+        "--subject", required=True, help="owner of the token; sessions and audit records belong to a subject"
+    )
     make.add_argument("--ttl", default="1h", metavar="TIME", help="such as 30m, 12h, 7d (default: 1h)")
     make.add_argument("--audience")
     make.add_argument("--issuer")
@@ -45,8 +56,8 @@ def _keygen(arguments: argparse.Namespace) -> int:
     directory: Path = arguments.out
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_new(directory / "private.pem", private_pem(key), 0o600)
-        _write_new(directory / "public.pem", public_pem(key), 0o644)
+        _write_new_file(directory / "private.pem", private_pem(key), 0o600)
+        _write_new_file(directory / "public.pem", public_pem(key), 0o644)
     except OSError as cause:
         raise ConfigurationInvalid(f"--out {directory}: {cause.strerror}; nothing is overwritten") from cause
     print(f"JWT_PUBLIC_KEY={base64.b64encode(public_pem(key)).decode()}")
@@ -62,25 +73,25 @@ def _make(arguments: argparse.Namespace) -> int:
         token = make_token(
             key,
             subject=arguments.subject,
-            seconds=_seconds(arguments.ttl),
+            seconds=_duration_seconds(arguments.ttl),
             now=time.time(),
             audience=arguments.audience,
             issuer=arguments.issuer,
         )
-    except ValueError as wrong:
-        raise ConfigurationInvalid(f"token make: {wrong}") from wrong
+    except ValueError as invalid:
+        raise ConfigurationInvalid(f"token make: {invalid}") from invalid
     print(token)
     return 0
 
 
-def _seconds(text: str) -> int:
-    found = _LIFETIME.fullmatch(text)
-    seconds = int(found[1]) * _SECONDS_IN[found[2]] if found else 0
-    if not 0 < seconds <= LONGEST_LIFETIME_SECONDS:
+def _duration_seconds(text: str) -> int:
+    duration = _DURATION.fullmatch(text)
+    seconds = int(duration[1]) * _UNIT_SECONDS[duration[2]] if duration else 0
+    if not 0 < seconds <= MAX_LIFETIME_SECONDS:
         raise ConfigurationInvalid(f"--ttl: {text[:40]!r} is not a time such as 30m, 12h or 7d, at most a year")
     return seconds
 
 
-def _write_new(path: Path, content: bytes, mode: int) -> None:
+def _write_new_file(path: Path, content: bytes, mode: int) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
         file.write(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
 
 
@@ -120,11 +121,8 @@ class AuditRecord:
     size_bytes: int | None = None
     sha256: str = ""
     """Of an artifact, or of the evidence of a run."""
-    at_once: bool = False
-    """On the disk when it is recorded, as if it announced an act: something is done next that relies on it.
-
-    An order to the log; no part of the line.
-    """
+    durable: bool = False
+    """Write to the disk before `record` returns, because the next step relies on it. Not a field of the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +140,8 @@ def trace_id_of(traceparent: object) -> str:
     """The trace id in a W3C `traceparent` (Trace Context, section 3.2); '' for anything that is none."""
     found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
     return found.group(1) if found else ""
+
+
+def utc_timestamp(seconds: float) -> str:
+    """Format a wall-clock time as in audit records and evidence."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -1,1 +1,1 @@
-"""The chain around every call, and the built-in hooks."""
+"""Hooks around every call: plugins, normalisation, redaction, truncation."""

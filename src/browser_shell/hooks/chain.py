@@ -1,51 +1,112 @@
-"""The order in which hooks see a call: `before` as given, `after` in reverse."""
+"""Hooks around every call: the built-in ones, those of installed packages, and the order in which they run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
 from browser_shell.core.calls import ToolCall
+from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import AfterHook, BeforeHook, Hook, PlanT
 from browser_shell.core.results import CommandResult
+from browser_shell.hooks.normalise import NormaliseData
+from browser_shell.hooks.redact import RedactSecrets
+from browser_shell.hooks.truncate import TruncateJobAnswer, TruncateOutput
+
+GROUP = "browser_shell.hooks"
+JOB_GROUP = "browser_shell.job_hooks"
+"""Entry points of hooks for jobs. Their plans are `ContainerJob`, which a hook for browser commands cannot handle."""
 
 _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookChain(Generic[PlanT]):
-    """Runs hooks one after the other. What one returns is what the next one gets."""
+    """Run hooks in sequence, each on the value that the previous one returned."""
 
     before_hooks: tuple[BeforeHook[PlanT], ...] = ()
     after_hooks: tuple[AfterHook[PlanT], ...] = ()
-    never_waits: bool = False
-    """Whether none of them ever waits for anything. Such a chain needs no time limit: none could cut it short."""
+    is_synchronous: bool = False
+    """Whether no hook awaits anything. A timeout could not interrupt such a chain, so it needs none."""
 
     @classmethod
-    def of(cls, hooks: Iterable[Hook[PlanT]], *, never_waits: bool = False) -> HookChain[PlanT]:
-        given = tuple(hooks)
+    def of(cls, hooks: Iterable[Hook[PlanT]], *, is_synchronous: bool = False) -> HookChain[PlanT]:
+        """Build a chain that runs `before` in the given order and `after` in reverse."""
+        in_order = tuple(hooks)
         return cls(
-            never_waits=never_waits,
-            before_hooks=tuple(hook for hook in given if isinstance(hook, BeforeHook)),
-            after_hooks=tuple(hook for hook in reversed(given) if isinstance(hook, AfterHook)),
+            is_synchronous=is_synchronous,
+            before_hooks=tuple(hook for hook in in_order if isinstance(hook, BeforeHook)),
+            after_hooks=tuple(hook for hook in reversed(in_order) if isinstance(hook, AfterHook)),
         )
 
     async def before(self, call: ToolCall, plan: PlanT) -> PlanT:
-        """Raises: CallRefused when a hook refuses; whatever a broken hook raises."""
+        """Raises: CallRefused when a hook refuses; any exception of a faulty hook."""
         for hook in self.before_hooks:
-            plan = _expect(type(plan), await hook.before(call, plan), hook)
+            plan = _require_type(type(plan), await hook.before(call, plan), hook)
         return plan
 
     async def after(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
-        """Raises: whatever a broken hook raises."""
+        """Raises: any exception of a faulty hook."""
         for hook in self.after_hooks:
-            result = _expect(CommandResult, await hook.after(call, plan, result), hook)
+            result = _require_type(CommandResult, await hook.after(call, plan, result), hook)
         return result
 
 
-def _expect(kind: type[_Value], value: _Value, hook: object) -> _Value:
-    """A hook that forgets its `return` must not pass for one that has nothing to say."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{type(hook).__name__} returned {type(value).__name__} instead of {kind.__name__}")
+def standard_chain(
+    *, max_output_characters: int = 30_000, redact: bool = True, plugins: Sequence[Hook] = ()
+) -> HookChain:
+    """Build the chain for browser commands.
+
+    `after` runs in reverse: plugins see the result first, and the built-in hooks process what they add.
+    """
+    redaction: tuple[Hook, ...] = (RedactSecrets(),) if redact else ()
+    built_in: list[Hook] = [TruncateOutput(max_characters=max_output_characters), *redaction, NormaliseData()]
+    return HookChain.of([*built_in, *plugins], is_synchronous=not plugins)
+
+
+def job_chain(
+    *, max_output_characters: int = 30_000, redact: bool = True, plugins: Sequence[Hook[ContainerJob]] = ()
+) -> HookChain[ContainerJob]:
+    """Build the chain for jobs, whose answers have their own schema."""
+    redaction: tuple[Hook[ContainerJob], ...] = (RedactSecrets(),) if redact else ()
+    built_in: list[Hook[ContainerJob]] = [TruncateJobAnswer(max_characters=max_output_characters), *redaction]
+    return HookChain.of([*built_in, *plugins], is_synchronous=not plugins)
+
+
+def installed_hooks() -> tuple[Hook, ...]:
+    """Load the installed hooks for browser commands. Raises: ConfigurationInvalid."""
+    return load_hooks(entry_points(group=GROUP))
+
+
+def installed_job_hooks() -> tuple[Hook[ContainerJob], ...]:
+    """Load the installed hooks for jobs. Raises: ConfigurationInvalid."""
+    return load_hooks(entry_points(group=JOB_GROUP))
+
+
+def load_hooks(found: Iterable[EntryPoint]) -> tuple[Hook[PlanT], ...]:
+    """Load hooks in the order of their names.
+
+    Raises: ConfigurationInvalid, naming the entry point that cannot be used.
+    """
+    return tuple(_load(entry) for entry in sorted(found, key=lambda entry: (entry.name, entry.value)))
+
+
+def _load(entry: EntryPoint) -> Hook[PlanT]:
+    try:
+        hook = entry.load()()
+    except Exception as error:
+        # Third-party code may raise anything, and the server must not start without a hook that is installed.
+        raise ConfigurationInvalid(f"hook {entry.name!r} ({entry.value}) cannot be loaded: {error!r}") from error
+    if not isinstance(hook, BeforeHook | AfterHook):
+        raise ConfigurationInvalid(f"hook {entry.name!r} ({entry.value}) has neither `before` nor `after`")
+    return hook
+
+
+def _require_type(expected: type[_Value], value: _Value, hook: object) -> _Value:
+    """Fail on a hook without a `return` statement instead of passing None on."""
+    if not isinstance(value, expected):
+        raise TypeError(f"{type(hook).__name__} returned {type(value).__name__} instead of {expected.__name__}")
     return value

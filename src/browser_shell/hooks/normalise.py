@@ -1,4 +1,4 @@
-"""Drops what only costs tokens, and what a client should never have seen."""
+"""Drop fields that only cost tokens, and fields that clients must not see."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 
 NOISE = frozenset({"lifecycle", "webmcp", "_boundary", "targetId"})
-"""`webmcp` is text that the page controls; the others are the driver's own book-keeping."""
+"""`webmcp` is text under the control of the page; the others are internal to the driver."""
 COMMANDS_WITH_FILES = frozenset({"screenshot", "pdf"})
 COMMANDS_WITHOUT_ORIGIN = frozenset({"get", "is"})
-"""They answer one question; where the page is, the caller can ask too."""
+"""Their answer is a single value. A caller that needs the origin can use `get url`."""
 
 
 class NormaliseData:
-    """Data-only JSON, without noise, typed text and server paths."""
+    """Remove driver metadata, typed text and server paths from the data of a result."""
 
     async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
         data = normalise(plan, result.data)
@@ -38,10 +38,10 @@ def normalise(plan: BrowserCommand, data: JsonValue) -> JsonValue:
         dropped.add("removedRefs")
     kept = {key: value for key, value in data.items() if key not in dropped}
     if plan.name == "type" and len(plan.operands) > 1:
-        # The text may be a password, and the caller knows it anyway.
+        # The text may be a password, so only its length is returned.
         return {"typed": len(plan.operands[1])}
     delta = kept.get("snapshot")
     if isinstance(delta, dict):
-        # A delta keeps its refs one level deeper.
+        # A delta has its refs one level deeper.
         kept["snapshot"] = {key: value for key, value in delta.items() if key not in dropped}
     return kept

@@ -1,4 +1,4 @@
-"""Hides secrets in results: by the name of a field, and by the shape of a text."""
+"""Redact secrets in results, by the name of a field and by patterns in text."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ SECRET_FIELDS = frozenset({
     "apikey", "xapikey", "credential", "credentials", "session", "sessionid", "sid", "otp",
 })
 # fmt: on
-"""Compared without case, `_` and `-`, so that `access_token`, `Access-Token` and `accessToken` are one name."""
+"""Compared without case, `_` and `-`: `access_token`, `Access-Token` and `accessToken` are the same name."""
 
-# Unmistakable wherever they stand before `=` or `:`.
-_UNMISTAKABLE = (
+# Names of secrets in any text, followed by `=` or `:`.
+_FIELD_NAME = (
     r"(?:access[_-]?token|id[_-]?token|refresh[_-]?token|auth[_-]?token|csrf[_-]?token|session[_-]?token|"
     r"security[_-]?token|client[_-]?secret|secret[_-]?key|private[_-]?key|api[_-]?key|x-api-key|"
     r"password|passwd|pwd|passphrase|session[_-]?id)"
 )
-# Ordinary words, secret only as the name of a query parameter.
-_IN_QUERY = (
-    rf"(?:{_UNMISTAKABLE}|token|code|key|sig|signature|secret|jwt|auth|authorization|assertion|credential|session|sid|"
+# Ordinary words, which name a secret only as a query parameter.
+_QUERY_NAME = (
+    rf"(?:{_FIELD_NAME}|token|code|key|sig|signature|secret|jwt|auth|authorization|assertion|credential|session|sid|"
     r"otp|ticket|x-(?:amz|goog)-(?:signature|credential|security-token)|samlresponse)"
 )
 _VALUE = r"(?!\[redacted\])(?:(?!%26|%23)[^&#\s\"'<>)\]\\])+"
 
-_LAST_WORDS = ("token", "secret", "key", "password", "passwd", "pwd", "passphrase", "id")
+_NAME_ENDS = ("token", "secret", "key", "password", "passwd", "pwd", "passphrase", "id")
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A form that secrets have. Its pattern is tried only on texts that hold one of `needles`, in lower case.
+    """A pattern of secrets. It is applied only to text that contains one of the lower-case `needles`.
 
-    Finding a needle costs a fiftieth of trying a pattern, and most pages hold none. Every pattern starts where no
-    earlier attempt can have started in the same run of characters, or scans a bounded length: no page can make it slow.
+    Searching for a needle takes a fiftieth of the time of a pattern, and most pages contain none. To keep matching
+    linear, every pattern starts at the beginning of a run of characters or scans a bounded length.
     """
 
     needles: tuple[str, ...]
@@ -52,9 +52,9 @@ class _Shape:
 
 
 _SHAPES = (
-    # user:password@ and token@ before a host.
+    # Credentials before a host: user:password@ and token@.
     _Shape(("@",), re.compile(r"(?<![a-z0-9])([a-z][a-z0-9+.-]{0,20}://)[^\s/?#@\"'<>]+(?=@)", re.I)),
-    # Authorization headers; a sentence about authorization names no scheme.
+    # Authorization headers. Requiring a scheme excludes prose about authorization.
     _Shape(
         ("authorization",),
         re.compile(
@@ -66,7 +66,7 @@ _SHAPES = (
     ),
     # JSON Web Tokens, RFC 7519: base64url of '{"', two dots.
     _Shape(("eyj",), re.compile(r"(?<![\w-])eyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*"), REDACTED),
-    # Tokens that announce themselves: GitHub, Slack, OpenAI, Stripe, AWS, Google.
+    # Tokens with a known prefix: GitHub, Slack, OpenAI, Stripe, AWS, Google.
     _Shape(
         ("gh", "xox", "sk-", "sk_", "rk-", "rk_", "akia", "asia", "aiza"),
         re.compile(
@@ -80,30 +80,28 @@ _SHAPES = (
         re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", re.S),
         REDACTED,
     ),
-    # Cookie and Set-Cookie header lines; a sentence about cookies has no name=value.
+    # Cookie and Set-Cookie header lines. Requiring name=value excludes prose about cookies.
     _Shape(
         ("cookie",),
         re.compile(r"\b((?:set-)?cookie[\"']?\s{0,3}:\s{0,3}[\"']?)[^\s=;,\"']{1,200}=[^\r\n\"']*", re.I),
     ),
     # ?access_token=…, and the same inside a percent-encoded URL.
-    _Shape(("=",), re.compile(rf"([?&#;]{_IN_QUERY}=){_VALUE}", re.I)),
-    _Shape(("%3d",), re.compile(rf"(%(?:3F|26|23){_IN_QUERY}%3D){_VALUE}", re.I)),
-    _Shape(tuple(word + "=" for word in _LAST_WORDS), re.compile(rf"(?<![\w-])({_UNMISTAKABLE}=){_VALUE}", re.I)),
+    _Shape(("=",), re.compile(rf"([?&#;]{_QUERY_NAME}=){_VALUE}", re.I)),
+    _Shape(("%3d",), re.compile(rf"(%(?:3F|26|23){_QUERY_NAME}%3D){_VALUE}", re.I)),
+    _Shape(tuple(word + "=" for word in _NAME_ENDS), re.compile(rf"(?<![\w-])({_FIELD_NAME}=){_VALUE}", re.I)),
     # "access_token": "…", as in the text of a JSON page.
     _Shape(
-        tuple(word + quote for word in _LAST_WORDS for quote in ('"', "'", "\\")),
+        tuple(word + quote for word in _NAME_ENDS for quote in ('"', "'", "\\")),
         re.compile(
-            rf"(\\?[\"'](?:{_UNMISTAKABLE}|token|secret)\\?[\"']\s{{0,9}}:\s{{0,9}}\\?[\"'])(?:(?!\\?[\"']).)+", re.I
+            rf"(\\?[\"'](?:{_FIELD_NAME}|token|secret)\\?[\"']\s{{0,9}}:\s{{0,9}}\\?[\"'])(?:(?!\\?[\"']).)+", re.I
         ),
     ),
 )
-
-
 _NEEDLES = tuple({needle for shape in _SHAPES for needle in shape.needles})
 
 
 class RedactSecrets:
-    """Runs after everything that may add text, and before the output is cut."""
+    """Redact the data and message of a result. Runs after plugins and before truncation."""
 
     async def after(self, call: ToolCall, plan: Plan, result: CommandResult) -> CommandResult:
         data, message = redact(result.data), redact_text(result.message)
@@ -137,7 +135,7 @@ def redact_text(text: str) -> str:
 
 
 def _is_secret(key: str, value: JsonValue) -> bool:
-    # `"password": true` and an empty field say nothing that is secret, and a model may need them.
+    # Booleans and empty values reveal nothing, and a model may need them.
     if isinstance(value, bool) or value in (None, "", [], {}):
         return False
     return key.lower().replace("_", "").replace("-", "") in SECRET_FIELDS

@@ -23,7 +23,7 @@ from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.http.routes import Area, TrustedHosts, match_route, offers
-from browser_shell.http.tokens import Authenticator, Unknown
+from browser_shell.http.tokens import Authenticator, AuthFailure
 from browser_shell.mcp_server.json_rpc import MAX_MESSAGE_BYTES
 from browser_shell.ops.metrics import Metrics
 from browser_shell.policy.document import ViewingSection
@@ -71,7 +71,7 @@ class Gateway:
         sending = guarded(send, self._grants(scope, headers))
         refused = self._judge_edge(scope, headers)
         if refused is not None:
-            self.metrics.denied(refused.status_code)
+            self.metrics.record_denial(refused.status_code)
             await refused(scope, receive, sending)
         elif scope["type"] == "websocket":
             await self._socket(scope, headers, receive, sending)
@@ -131,7 +131,7 @@ class Gateway:
             return
         caller = self._identify(scope, headers)
         refused = self._judge_caller(caller) or _judge_body(scope, headers, _MAX_BODY[area or Area.TICKETS])
-        if refused is not None or isinstance(caller, Unknown):
+        if refused is not None or isinstance(caller, AuthFailure):
             await self._deny(refused, scope, receive, send)
             return
         scope = {**scope, "state": {**scope.get("state", {}), "principal": caller}}
@@ -150,14 +150,14 @@ class Gateway:
             return
         await viewer(scope, receive, send)
 
-    def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Principal | Unknown:
+    def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Principal | AuthFailure:
         # A ticket opens a socket and nothing else, and whoever shows one is judged by it alone.
         if ticket_in(scope["query_string"]) is not None:
-            return Unknown("a ticket is not good for this")
+            return AuthFailure("a ticket is not good for this")
         return self.callers.identify(headers.get("authorization"))
 
-    def _judge_caller(self, caller: Principal | Unknown) -> Response | None:
-        if isinstance(caller, Unknown):
+    def _judge_caller(self, caller: Principal | AuthFailure) -> Response | None:
+        if isinstance(caller, AuthFailure):
             return _unauthorised(caller)
         seconds = self.traffic.admit(caller.subject)
         if seconds > 0:
@@ -166,7 +166,7 @@ class Gateway:
 
     async def _deny(self, refused: Response | None, scope: Scope, receive: Receive, send: Send) -> None:
         answer = refused or refusal(403, "Forbidden")
-        self.metrics.denied(answer.status_code)
+        self.metrics.record_denial(answer.status_code)
         await answer(scope, receive, send)
 
     # What is done for them.
@@ -230,7 +230,7 @@ class Gateway:
             return await self._spend(ticket)
         caller = self.callers.identify(headers.get("authorization"))
         refused = self._judge_caller(caller)
-        if refused is not None or isinstance(caller, Unknown):
+        if refused is not None or isinstance(caller, AuthFailure):
             return refused or refusal(403, "Forbidden")
         # Only a ticket can ask for more than to watch.
         decision = self.viewing.decide(caller.subject, ViewMode.VIEW)
@@ -257,14 +257,14 @@ class Gateway:
         return grant
 
 
-_BAD_TICKET = Unknown("this ticket is unknown, expired or spent; ask for a new one")
+_BAD_TICKET = AuthFailure("this ticket is unknown, expired or spent; ask for a new one")
 
 
 def _is_preflight(scope: Scope, headers: Mapping[str, str]) -> bool:
     return scope.get("method") == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
-def _unauthorised(unknown: Unknown) -> Response:
+def _unauthorised(unknown: AuthFailure) -> Response:
     challenge = 'Bearer realm="browser-shell"'
     if unknown.presented:
         challenge += f', error="invalid_token", error_description="{unknown.reason}"'

@@ -1,122 +1,173 @@
-"""Who calls: bearer tokens, read as strictly as the standard allows, and what they are worth."""
+"""Bearer tokens: keys, strict verification, and the principal that a token stands for.
+
+PyJWT verifies the signature and the registered claims. The checks around it are stricter than the RFCs require: one
+algorithm per key, three header parameters, canonical base64url, no duplicate JSON keys, bounded sizes.
+"""
 
 from __future__ import annotations
 
 import base64
-import json
+import binascii
 import re
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
+
+import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from browser_shell.core.calls import Principal
+from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.core.ports import Clock
-from browser_shell.http.keys import PrivateKey, VerifyKey, make_private_key, read_public_key, sign, verify_key
 
 MAX_TOKEN_CHARACTERS = 8 * 1024
 MAX_SUBJECT_CHARACTERS = 255
 CLOCK_SKEW_SECONDS = 5
-"""For `nbf` and `iat` only: an issuer's clock may run ahead of ours. A token is never good after its `exp`."""
-LONGEST_LIFETIME_SECONDS = 366 * 24 * 3600
+"""Tolerance for `nbf` and `iat` only: the issuer's clock may run ahead. A token is never valid after its `exp`."""
+MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 THROWAWAY_SECONDS = 30 * 24 * 3600
-"""The key is gone with the process, so the token is too."""
+"""Lifetime of the token of a server without a key. Its key exists in this process only."""
 
-_REMEMBERED_TOKENS = 256
+ALGORITHMS = ("RS256", "ES256", "EdDSA")
+MIN_RSA_BITS = 2048
+MAX_RSA_BITS = 8192
+"""Larger keys make every rejected token expensive to verify."""
+MIN_RSA_EXPONENT = 65537
+_GENERATED_RSA_BITS = 3072
+_PEM = re.compile(rb"-----BEGIN PUBLIC KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PUBLIC KEY-----", re.ASCII)
 
 _COMPACT = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] ([A-Za-z0-9._~+/=-]+)")
 _HEADER_KEYS = frozenset({"alg", "typ", "kid"})
-"""Every other one asks for a way to verify that we do not follow: crit, jku, jwk, x5u, x5c, zip, b64, cty, enc."""
+"""Other parameters select another way to verify (crit, jku, jwk, x5u, x5c, zip, b64, cty, enc) and are refused."""
 _TYPES = frozenset({"jwt", "at+jwt"})
 _KID = re.compile(r"[A-Za-z0-9._~+/=:-]{1,128}")
 
+PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+PublicKey: TypeAlias = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
+
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """Nobody we know, and why. The reason is safe to show: it repeats nothing of what was sent."""
+class AuthFailure:
+    """The reason why a request has no principal. It quotes nothing of the request, so it is safe to send back."""
 
     reason: str
     presented: bool = True
-    """Whether there was a credential at all."""
+    """Whether the request had a credential at all."""
 
 
 class Authenticator(Protocol):
-    """Turns an Authorization header into a caller."""
+    """Maps an Authorization header to a principal."""
 
-    def identify(self, authorization: str | None) -> Principal | Unknown: ...
+    def identify(self, authorization: str | None) -> Principal | AuthFailure: ...
 
 
 class NoAuth:
-    """--unsafe-no-auth: everyone is the same caller, as on a machine with one user."""
+    """Authenticator of `--unsafe-no-auth`: every request is from the same local user."""
 
-    def identify(self, authorization: str | None) -> Principal | Unknown:
+    def identify(self, authorization: str | None) -> Principal | AuthFailure:
         return Principal(subject="local")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenHolders:
-    """Authenticator with a token that one key signed."""
+class TokenAuthenticator:
+    """Accepts bearer tokens that are signed by one key."""
 
-    key: VerifyKey
+    key: PublicKey
     clock: Clock
     audience: str | None = None
     issuer: str | None = None
 
-    def identify(self, authorization: str | None) -> Principal | Unknown:
+    def identify(self, authorization: str | None) -> Principal | AuthFailure:
         if authorization is None:
-            return Unknown("a token is needed", presented=False)
-        found = _BEARER.fullmatch(authorization)
-        if found is None:
-            return Unknown("the Authorization header is not Bearer and one token")
-        return self.verify(found[1])
+            return AuthFailure("a token is needed", presented=False)
+        bearer = _BEARER.fullmatch(authorization)
+        if bearer is None:
+            return AuthFailure("the Authorization header is not Bearer and one token")
+        return self.verify(bearer[1])
 
-    def verify(self, token: str) -> Principal | Unknown:
-        """What a token is worth now."""
+    def verify(self, token: str) -> Principal | AuthFailure:
         try:
-            return self._principal(_signed_claims(self.key, token))
-        except ValueError as wrong:
-            return Unknown(str(wrong))
+            _check_format(token, algorithm_of(self.key))
+            return self._principal(self._verified_claims(token))
+        except ValueError as invalid:
+            return AuthFailure(str(invalid))
+
+    def _verified_claims(self, token: str) -> JsonObject:
+        """Raises: ValueError."""
+        try:
+            claims: JsonObject = _JWT.decode(
+                token,
+                self.key,
+                algorithms=[algorithm_of(self.key)],
+                audience=self.audience,
+                issuer=self.issuer,
+                options={
+                    "require": ["exp", "sub"],
+                    "verify_aud": self.audience is not None,
+                    # PyJWT reads the system clock and truncates fractions; `_principal` compares these.
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
+            )
+        except jwt.InvalidSignatureError as invalid:
+            raise ValueError("the token's signature is wrong") from invalid
+        except jwt.MissingRequiredClaimError as invalid:
+            raise ValueError(f"the token has no {invalid.claim}") from invalid
+        except jwt.InvalidIssuerError as invalid:
+            raise ValueError("the token is from another issuer") from invalid
+        except jwt.InvalidAudienceError as invalid:
+            raise ValueError("the token is for another audience") from invalid
+        except jwt.InvalidTokenError as invalid:
+            raise ValueError("the token is malformed") from invalid
+        return claims
 
     def _principal(self, claims: JsonObject) -> Principal:
+        """Raises: ValueError."""
         now = self.clock.wall()
-        expires_at = _moment(claims, "exp")
-        if expires_at is None:
-            raise ValueError("the token has no exp")
+        expires_at = _timestamp(claims, "exp")
         if expires_at <= now:
             raise ValueError("the token has expired")
-        if expires_at > now + LONGEST_LIFETIME_SECONDS:
+        if expires_at > now + MAX_LIFETIME_SECONDS:
             raise ValueError("the token lives longer than a year")
         for claim in ("nbf", "iat"):
-            begins_at = _moment(claims, claim)
-            if begins_at is not None and begins_at > now + CLOCK_SKEW_SECONDS:
+            if claim in claims and _timestamp(claims, claim) > now + CLOCK_SKEW_SECONDS:
                 raise ValueError(f"the token's {claim} lies in the future")
-        if self.issuer is not None and claims.get("iss") != self.issuer:
-            raise ValueError("the token is from another issuer")
-        if self.audience is not None and self.audience not in _audiences(claims.get("aud")):
-            raise ValueError("the token is for another audience")
-        return Principal(subject=_subject(claims.get("sub")), expires_at=expires_at)
+        return Principal(subject=_checked_subject(claims["sub"]), expires_at=expires_at)
+
+
+class _StrictJWT(jwt.PyJWT):
+    """PyJWT with our JSON parser: `json.loads` accepts duplicate keys, NaN and Infinity."""
+
+    def _decode_payload(self, decoded: dict[str, Any]) -> dict[str, Any]:
+        return _json_object(decoded["payload"])
+
+
+_JWT = _StrictJWT()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Who may call, and for a server that was given no key the one token there is."""
+    """The authenticator of a server, and the only valid token if the server made its own key."""
 
-    callers: Authenticator
+    authenticator: Authenticator
     token: str | None = None
 
 
 def access_by_key(public_key: str, *, algorithm: str, audience: str | None, issuer: str | None, clock: Clock) -> Access:
-    """For holders of tokens that the private half of JWT_PUBLIC_KEY signed. Raises: ConfigurationInvalid."""
+    """Accept tokens that the private half of JWT_PUBLIC_KEY signed. Raises: ConfigurationInvalid."""
     key = read_public_key(public_key, algorithm)
-    return Access(callers=TokenHolders(key=key, clock=clock, audience=audience, issuer=issuer))
+    return Access(authenticator=TokenAuthenticator(key=key, clock=clock, audience=audience, issuer=issuer))
 
 
 def throwaway_access(*, clock: Clock) -> Access:
-    """By a key that nobody else has and that nobody keeps."""
+    """Make a key pair, sign one token with it and discard the private key."""
     private = make_private_key("EdDSA")
     token = make_token(private, subject="owner", seconds=THROWAWAY_SECONDS, now=clock.wall())
-    return Access(callers=TokenHolders(key=verify_key(private.public_key()), clock=clock), token=token)
+    return Access(authenticator=TokenAuthenticator(key=private.public_key(), clock=clock), token=token)
 
 
 def make_token(
@@ -128,41 +179,29 @@ def make_token(
     audience: str | None = None,
     issuer: str | None = None,
 ) -> str:
-    """A token that `TokenHolders` of the same key accept. Raises: ValueError for a subject that they would not."""
-    claims: JsonObject = {"sub": _subject(subject), "iat": int(now), "exp": int(now + seconds)}
+    """Sign a token. Raises: ValueError for a subject that `TokenAuthenticator` would refuse."""
+    claims: JsonObject = {"sub": _checked_subject(subject), "iat": int(now), "exp": int(now + seconds)}
     if audience is not None:
         claims["aud"] = audience
     if issuer is not None:
         claims["iss"] = issuer
-    algorithm = verify_key(key.public_key()).algorithm
-    signed = ".".join(_encoded(json.dumps(part).encode()) for part in ({"alg": algorithm, "typ": "JWT"}, claims))
-    return f"{signed}.{_encoded(sign(key, signed.encode()))}"
+    return jwt.encode(claims, key, algorithm=algorithm_of(key.public_key()))
 
 
-@lru_cache(maxsize=_REMEMBERED_TOKENS)
-def _signed_claims(key: VerifyKey, token: str) -> JsonObject:
-    """What a token says, if the key signed it. Whether that is good now is another question, asked every time.
+# Checks of the token's form, before PyJWT parses it.
 
-    Only good ones are remembered: a wrong one raises, and a raised error is not kept.
 
-    Raises: ValueError, in words that repeat nothing of the token.
-    """
-    found = _COMPACT.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
-    if found is None:
+def _check_format(token: str, algorithm: str) -> None:
+    """Refuse every token that is not in the one accepted form. Raises: ValueError, quoting nothing of the token."""
+    compact = _COMPACT.fullmatch(token) if len(token) <= MAX_TOKEN_CHARACTERS else None
+    if compact is None:
         raise ValueError("not a token")
-    try:
-        header, claims, signature = (_decoded(part) for part in found.groups())
-    except ValueError as wrong:
-        raise ValueError("not a token") from wrong
-    # The header is read before the signature is checked, but all it can do is to be refused.
-    if not _header_is_ours(header, key.algorithm):
+    header, _, _ = (_decode_base64url(part) for part in compact.groups())
+    if not _is_accepted_header(header, algorithm):
         raise ValueError("the token's header is not one that is accepted here")
-    if not key.signs(signature, token.rpartition(".")[0].encode("ascii")):
-        raise ValueError("the token's signature is wrong")
-    return _json_object(claims)
 
 
-def _header_is_ours(encoded: bytes, algorithm: str) -> bool:
+def _is_accepted_header(encoded: bytes, algorithm: str) -> bool:
     try:
         header = _json_object(encoded)
     except ValueError:
@@ -178,48 +217,146 @@ def _header_is_ours(encoded: bytes, algorithm: str) -> bool:
     )
 
 
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
-
-
-def _decoded(part: str) -> bytes:
-    """Raises: ValueError. One value has one spelling here: unused bits are zero."""
-    data = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-    if _encoded(data) != part:
-        raise ValueError("not canonical")
+def _decode_base64url(part: str) -> bytes:
+    """Raises: ValueError, also when unused bits of the last character are set: a token has one spelling."""
+    try:
+        data = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except binascii.Error as invalid:
+        raise ValueError("not a token") from invalid
+    if base64.urlsafe_b64encode(data).rstrip(b"=") != part.encode("ascii"):
+        raise ValueError("not a token")
     return data
 
 
 def _json_object(data: bytes) -> JsonObject:
-    """Raises: ValueError, in words that repeat nothing of the data."""
+    """Raises: ValueError, quoting nothing of the data."""
     try:
         value = parse_json(data.decode("utf-8"))
-    except ValueError as wrong:
-        raise ValueError("the token is not plain JSON") from wrong
+    except ValueError as invalid:
+        raise ValueError("the token is not plain JSON") from invalid
     if not isinstance(value, dict):
         raise ValueError("the token is not a JSON object")  # noqa: TRY004  # bad data, not a bug
     return value
 
 
-def _moment(claims: JsonObject, name: str) -> float | None:
-    if name not in claims:
-        return None
+def _timestamp(claims: JsonObject, name: str) -> float:
+    """Raises: ValueError."""
     value = claims[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"the token's {name} is not a number")  # noqa: TRY004  # bad data, not a bug
     try:
         return float(value)
     except OverflowError as large:
-        raise ValueError(f"the token's {name} is not a moment") from large
+        raise ValueError(f"the token's {name} is out of range") from large
 
 
-def _audiences(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else [value]
-
-
-def _subject(value: JsonValue) -> str:
+def _checked_subject(value: JsonValue) -> str:
+    """Raises: ValueError."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_SUBJECT_CHARACTERS:
         raise ValueError(f"the token's sub is not a text of 1 to {MAX_SUBJECT_CHARACTERS} characters")
     if not value.isprintable() or value != value.strip():
         raise ValueError("the token's sub holds characters that cannot be seen")
     return value
+
+
+# Keys.
+
+
+def algorithm_of(key: PublicKey) -> str:
+    """The one algorithm that a key is used with. The token's header never chooses."""
+    if isinstance(key, rsa.RSAPublicKey):
+        return "RS256"
+    return "ES256" if isinstance(key, ec.EllipticCurvePublicKey) else "EdDSA"
+
+
+def read_public_key(value: str, algorithm: str) -> PublicKey:
+    """Read JWT_PUBLIC_KEY: base64 of a PEM with one SubjectPublicKeyInfo.
+
+    Raises: ConfigurationInvalid. The message never holds key material.
+    """
+    pem = _decode_pem(value)
+    if b"PRIVATE KEY" in pem:
+        raise _unusable("it holds a PRIVATE key, which must not be on this machine; give the public half")
+    if not _PEM.fullmatch(pem.strip()):
+        raise _unusable("it does not decode to one PEM block named PUBLIC KEY")
+    try:
+        key = serialization.load_pem_public_key(pem)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as cause:
+        raise _unusable("its PEM block cannot be read as a public key") from cause
+    checked = _checked_key(key)
+    if algorithm_of(checked) != algorithm:
+        own = algorithm_of(checked)
+        raise _unusable(
+            f"the key is for {own}, and JWT_ALGORITHM is {algorithm}; set JWT_ALGORITHM={own} if you mean it"
+        )
+    return checked
+
+
+def make_private_key(algorithm: str) -> PrivateKey:
+    """Raises: ConfigurationInvalid for an algorithm that is not in `ALGORITHMS`."""
+    match algorithm:
+        case "RS256":
+            return rsa.generate_private_key(public_exponent=MIN_RSA_EXPONENT, key_size=_GENERATED_RSA_BITS)
+        case "ES256":
+            return ec.generate_private_key(ec.SECP256R1())
+        case "EdDSA":
+            return ed25519.Ed25519PrivateKey.generate()
+    raise ConfigurationInvalid(f"{algorithm[:20]!r} is not one of {', '.join(ALGORITHMS)}")
+
+
+def read_private_key(pem: bytes) -> PrivateKey:
+    """Raises: ConfigurationInvalid."""
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as cause:
+        raise ConfigurationInvalid("the key file is not an unencrypted PEM private key") from cause
+    if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
+        raise ConfigurationInvalid("the key file holds a key of a kind that signs no tokens here")
+    _checked_key(key.public_key())
+    return key
+
+
+def private_pem(key: PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def public_pem(key: PrivateKey) -> bytes:
+    return key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+def _decode_pem(value: str) -> bytes:
+    if "-----BEGIN" in value:
+        raise _unusable("it is a PEM; base64 it once more: base64 -w0 public.pem")
+    try:
+        return base64.b64decode("".join(value.split()).encode("ascii"), validate=True)
+    except ValueError as cause:
+        raise _unusable("it is not base64; make it with: base64 -w0 public.pem") from cause
+
+
+def _checked_key(key: object) -> PublicKey:
+    """Raises: ConfigurationInvalid for a key that is weak, or that no accepted algorithm uses."""
+    match key:
+        case rsa.RSAPublicKey():
+            _check_rsa(key)
+            return key
+        case ec.EllipticCurvePublicKey():
+            if not isinstance(key.curve, ec.SECP256R1):
+                raise _unusable("its curve is not P-256, the only one for ES256")
+            return key
+        case ed25519.Ed25519PublicKey():
+            return key
+    raise _unusable("it is neither an RSA, nor a P-256, nor an Ed25519 key")
+
+
+def _check_rsa(key: rsa.RSAPublicKey) -> None:
+    if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
+        raise _unusable(f"an RSA key must have {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, not {key.key_size}")
+    numbers = key.public_numbers()
+    if numbers.e < MIN_RSA_EXPONENT or numbers.e % 2 == 0 or numbers.n % 2 == 0:
+        raise _unusable("its RSA exponent or modulus is not one that a sound key has")
+
+
+def _unusable(why: str) -> ConfigurationInvalid:
+    return ConfigurationInvalid(f"JWT_PUBLIC_KEY: {why}")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from browser_shell.core.containers import ContainerReport
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.records import Receipt
-from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile, create_file, write_all
+from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile
+from browser_shell.process.atomic_file import replace_file
 
 FORMAT = "browser-shell evidence 1"
 EVIDENCE_NAME = "evidence.json"
@@ -96,31 +95,12 @@ def write_evidence(run_directory: Path, document: JsonObject) -> WrittenEvidence
     content = encode(document)
     if len(content) > MAX_EVIDENCE_BYTES:
         raise OSError(errno.EFBIG, f"it would have {len(content)} bytes, and verify reads {MAX_EVIDENCE_BYTES}")
-    write_atomically(run_directory / EVIDENCE_NAME, content)
+    replace_file(run_directory / EVIDENCE_NAME, content)
     return WrittenEvidence.of(content)
 
 
 def encode(document: JsonObject) -> bytes:
     return json.dumps(document, indent=1, ensure_ascii=True, sort_keys=True).encode("ascii") + b"\n"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file through a temporary one and fsync both file and directory. Raises: OSError."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    with create_file(temporary) as file:
-        write_all(file, content)
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def utc_timestamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _outcome(end: RunEnd) -> JsonObject:

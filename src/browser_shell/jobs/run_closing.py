@@ -96,6 +96,6 @@ class RunCloser:
                 path=path,
                 size_bytes=size,
                 sha256=sha256,
-                at_once=durable,
+                durable=durable,
             )
         )

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.core.json_values import JsonValue
-from browser_shell.jobs.evidence import EVIDENCE_NAME, RunFacts, write_atomically
+from browser_shell.jobs.evidence import EVIDENCE_NAME, RunFacts
+from browser_shell.process.atomic_file import replace_file
 
 FACTS_NAME = "run.json"
 MAX_KEPT_RUNS = 10_000
@@ -43,7 +44,7 @@ class RunStore:
         """Create the directory of a run. Raises: OSError."""
         directory = self.root / facts.run_id
         directory.mkdir(mode=0o700)
-        write_atomically(directory / FACTS_NAME, json.dumps(facts.as_json()).encode("ascii"))
+        replace_file(directory / FACTS_NAME, json.dumps(facts.as_json()).encode("ascii"))
         return directory
 
     def end(self, run_id: str) -> None:

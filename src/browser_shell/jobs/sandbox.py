@@ -26,11 +26,11 @@ from browser_shell.core.errors import (
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReceiptLog, ReportProgress
-from browser_shell.core.records import AuditRecord, Receipt, RecordKind
+from browser_shell.core.records import AuditRecord, Receipt, RecordKind, utc_timestamp
 from browser_shell.core.results import CommandResult
 from browser_shell.jobs.answer import answer, limit_error
 from browser_shell.jobs.command_line import RunnerCommand, runner_command
-from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts, plain, utc_timestamp
+from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts, plain
 from browser_shell.jobs.output_tail import OutputTail
 from browser_shell.jobs.run_closing import ClosedRun, RunCloser
 from browser_shell.jobs.run_store import RunStore

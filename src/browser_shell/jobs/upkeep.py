@@ -12,8 +12,8 @@ import structlog
 from browser_shell.core.containers import MIB
 from browser_shell.core.errors import AuditUnavailable, EngineUnavailable, SandboxUnavailable
 from browser_shell.core.ports import AuditLog, Clock, ContainerEngine
-from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts, utc_timestamp
+from browser_shell.core.records import AuditRecord, RecordKind, utc_timestamp
+from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import FACTS_NAME, RunStore, StoredRun, is_run_id, runs_to_remove
 from browser_shell.policy.document import RetentionSection
@@ -115,7 +115,7 @@ class JobUpkeep:
                 error=error,
                 container_id=container_id,
                 size_bytes=size_bytes,
-                at_once=True,
+                durable=True,
             )
         )
 

@@ -1,4 +1,4 @@
-"""The gate that every call passes: a budget that is not used up, a place, and room in the minute and the day."""
+"""The gate that admits calls: budget of the task, concurrency, rate and quota."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BrowserShellError, LimitsUnavailable, RateLimited, foremost
 from browser_shell.core.ports import Clock, NewId
 from browser_shell.core.results import CommandResult
-from browser_shell.limits.budget import BudgetBook, TaskBudget, exceeded_while_running
+from browser_shell.limits.budget import TaskBudget, TaskBudgets
 from browser_shell.limits.keys import subject_key
-from browser_shell.limits.places import ConcurrencySlots
-from browser_shell.limits.windows import CallWindows
+from browser_shell.limits.memory_counters import MonotonicCounters
+from browser_shell.limits.rate import CallWindows
+from browser_shell.limits.slots import ConcurrencySlots, LocalSlots
 from browser_shell.policy.document import CallLimits, LimitsSection
 
 ADMIT_SECONDS = 2.0
-"""Longer than that nobody waits for counters that are elsewhere."""
 SETTLE_SECONDS = 2.0
 _GIVE_BACK_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
@@ -30,62 +30,63 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsGate:
-    """Rate, quota, concurrency and budgets, by the policy's numbers. Where they are counted is up to its parts."""
+    """Enforce the limits of the policy. The counters are in this process or on a Redis."""
 
     rules: LimitsSection
     windows: CallWindows
-    budgets: BudgetBook
-    places: ConcurrencySlots
+    budgets: TaskBudgets
+    slots: ConcurrencySlots
     clock: Clock
     new_id: NewId
-    counts_here: bool = False
-    """Whether all is counted in this process. Then nothing is ever waited for, and nothing needs a time limit."""
-    counters_away: tuple[type[Exception], ...] = (OSError,)
-    """What is raised when the counters cannot be asked. `TimeoutError` is an `OSError`."""
+    is_local: bool = False
+    """Whether all counters are in this process. They never await, so they need no timeout."""
+    counter_errors: tuple[type[Exception], ...] = (OSError,)
+    """Exceptions of counters that cannot be reached. `TimeoutError` is an `OSError`."""
 
     async def admit(self, call: ToolCall) -> GateLease:
         """Raises: BudgetExceeded, RateLimited, LimitsUnavailable."""
-        if self.counts_here:
+        if self.is_local:
             return await self._admit(call)
         try:
             with anyio.fail_after(ADMIT_SECONDS):
                 return await self._admit(call)
-        except self.counters_away as fault:
+        except self.counter_errors as fault:
             log.warning("limits_unavailable", call_id=call.call_id, fault=type(fault).__name__)
             raise LimitsUnavailable(
-                "calls cannot be counted now, so none is run",
+                "the limits cannot be checked now, so no call is run",
                 rule_id="limits.unavailable",
                 retry_after_seconds=_RETRY_SECONDS,
             ) from fault
 
     async def _admit(self, call: ToolCall) -> GateLease:
         limits = self.rules.of(call.principal.subject, call.tool)
-        # The budget goes first because of its precedence; and of what is taken, first what can be given back.
+        # The budget comes first because its error has precedence. The slot comes before the rate because it can be
+        # given back.
         task = await self.budgets.open(call, limits.budget)
         lease = GateLease(
             gate=self,
             call_id=call.call_id,
             task=task,
-            place=f"{subject_key(call.principal.subject)}/{call.tool}",
+            slot_key=f"{subject_key(call.principal.subject)}/{call.tool}",
             lease_id=self.new_id(),
         )
         try:
-            await self._take_place(lease, call.tool, limits)
+            await self._take_slot(lease, call.tool, limits)
             await self.windows.take(call, limits)
         except BaseException:
-            # Also when cancelled between the request for a place and its answer.
-            with suppress(*self.counters_away), anyio.move_on_after(_GIVE_BACK_SECONDS, shield=True):
+            # Also after cancellation between the request for a slot and its reply.
+            with suppress(*self.counter_errors), anyio.move_on_after(_GIVE_BACK_SECONDS, shield=True):
                 await lease.give_back()
             raise
         return lease
 
-    async def _take_place(self, lease: GateLease, tool: str, limits: CallLimits) -> None:
-        seconds = await self.places.take(lease.place, lease.lease_id, limit=limits.concurrent_calls)
-        if seconds:
+    async def _take_slot(self, lease: GateLease, tool: str, limits: CallLimits) -> None:
+        retry_seconds = await self.slots.take(lease.slot_key, lease.lease_id, limit=limits.concurrent_calls)
+        if retry_seconds:
             raise RateLimited(
-                f"{tool}: {limits.concurrent_calls} calls at one time are allowed, and so many run now",
+                f"{tool}: the limit of {limits.concurrent_calls} concurrent calls is reached",
                 rule_id="limits.concurrency",
-                retry_after_seconds=seconds,
+                retry_after_seconds=retry_seconds,
             )
 
 
@@ -96,64 +97,88 @@ class GateLease:
     gate: LimitsGate
     call_id: str
     task: TaskBudget
-    place: str
+    slot_key: str
     lease_id: str
     ran_seconds: float = 0.0
 
     def running(self, most_seconds: float) -> AbstractAsyncContextManager[None]:
         """Raises: BudgetExceeded."""
-        return self._watched() if self.task.seconds_left <= most_seconds else _Timed(self)
+        return self._stop_at_budget() if self.task.seconds_left <= most_seconds else _Timer(self)
 
     @asynccontextmanager
-    async def _watched(self) -> AsyncIterator[None]:
+    async def _stop_at_budget(self) -> AsyncIterator[None]:
         """Raises: BudgetExceeded."""
-        clock = self.gate.clock
-        began = clock.monotonic()
         fault: BrowserShellError | None = None
         with anyio.CancelScope() as scope:
             scope.deadline = anyio.current_time() + self.task.seconds_left
             try:
-                yield
+                async with _Timer(self):
+                    yield
             except BrowserShellError as error:
                 if not scope.cancel_called:
                     raise
                 fault = error
-            finally:
-                self.ran_seconds += clock.monotonic() - began
         if scope.cancelled_caught or fault is not None:
-            exceeded = exceeded_while_running(self.task, self.ran_seconds)
+            exceeded = self.task.exceeded_after(self.ran_seconds)
             raise foremost(exceeded, fault) if fault is not None else exceeded
 
     async def settle(self, result: CommandResult | None) -> None:
-        """Never raises: what was done is done, and a place that cannot be given back falls free by itself."""
-        if self.gate.counts_here:
+        """Free the slot and charge the budget. Never raises: a slot that cannot be freed expires."""
+        if self.gate.is_local:
             await self._settle(result)
             return
         with anyio.move_on_after(SETTLE_SECONDS, shield=True) as deadline:
             try:
                 await self._settle(result)
-            except self.gate.counters_away as fault:
+            except self.gate.counter_errors as fault:
                 log.warning("limits_not_settled", call_id=self.call_id, fault=type(fault).__name__)
         if deadline.cancelled_caught:
-            log.warning("limits_not_settled", call_id=self.call_id, fault="too slow")
+            log.warning("limits_not_settled", call_id=self.call_id, fault="timeout")
 
     async def _settle(self, result: CommandResult | None) -> None:
         await self.give_back()
         await self.gate.budgets.charge(self.task, ran_seconds=self.ran_seconds, result=result)
 
     async def give_back(self) -> None:
-        await self.gate.places.give_back(self.place, self.lease_id)
+        await self.gate.slots.give_back(self.slot_key, self.lease_id)
 
 
 @dataclass(slots=True)
-class _Timed:
-    """A run whose budget lasts longer than it can."""
+class _Timer:
+    """Add the duration of the block to the lease."""
 
     lease: GateLease
-    began: float = 0.0
+    started: float = 0.0
 
     async def __aenter__(self) -> None:
-        self.began = self.lease.gate.clock.monotonic()
+        self.started = self.lease.gate.clock.monotonic()
 
     async def __aexit__(self, *_: object) -> None:
-        self.lease.ran_seconds += self.lease.gate.clock.monotonic() - self.began
+        self.lease.ran_seconds += self.lease.gate.clock.monotonic() - self.started
+
+
+def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGate:
+    """Build a gate with counters in this process."""
+    counters = MonotonicCounters(clock=clock)
+    return LimitsGate(
+        rules=rules,
+        windows=CallWindows(counters),
+        budgets=TaskBudgets(counters=counters, now=clock.monotonic),
+        slots=LocalSlots(),
+        clock=clock,
+        new_id=new_id,
+        is_local=True,
+    )
+
+
+@asynccontextmanager
+async def open_gate(rules: LimitsSection, *, redis_url: str, clock: Clock, new_id: NewId) -> AsyncIterator[LimitsGate]:
+    """Open the gate of a server, on Redis if `redis_url` is set. Raises: ConfigurationInvalid."""
+    if not redis_url:
+        yield local_gate(rules, clock=clock, new_id=new_id)
+        return
+    # Lazy import: the Redis client takes 4 MB of memory, and most servers do not use it.
+    from browser_shell.limits.redis_backend import open_redis_gate
+
+    async with open_redis_gate(rules, redis_url=redis_url, clock=clock, new_id=new_id) as gate:
+        yield gate

@@ -1,4 +1,4 @@
-"""Names of counters: fixed in length, and nothing that a caller chose can be read from them or bent into another."""
+"""Keys of counters. They have a bounded length and contain only hashes of values that callers choose."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from browser_shell.core.calls import ToolCall
 
-_DEADLINE = frozenset({"timeout_sec"})
-_MEANS_THE_SAME_WORK = _DEADLINE | {"session_id"}
+_IGNORED_ARGUMENTS = frozenset({"timeout_sec"})
 
 
 @lru_cache(maxsize=256)
@@ -18,24 +17,24 @@ def subject_key(subject: str) -> str:
 
 
 def owner_of(key: str) -> str:
-    """The subject's part of a counter's name."""
+    """Return the subject's part of a key."""
     return key.partition("/")[0]
 
 
 def task_key(call: ToolCall) -> str:
-    """Subject, tool and session. A tool without sessions has one task for each subject."""
+    """Identify a task: subject, tool and session. A tool without sessions has one task for each subject."""
     return f"{subject_key(call.principal.subject)}/{call.tool}/{call.session_id}"
 
 
 def fingerprint(call: ToolCall) -> str:
-    """Equal for calls that ask for the same work. A longer deadline does not make it another.
+    """Hash the arguments, except the timeout. Equal hashes mean that a call is repeated.
 
-    A session that cannot exist is none, so each wrong id is a mistake of its own.
+    A valid session id is part of the task key. An invalid one stays in the hash, so that each counts separately.
     """
     arguments = call.arguments
     if isinstance(arguments, dict):
-        same = _MEANS_THE_SAME_WORK if call.session_id else _DEADLINE
-        arguments = {name: value for name, value in arguments.items() if name not in same}
+        ignored = _IGNORED_ARGUMENTS | ({"session_id"} if call.session_id else set())
+        arguments = {name: value for name, value in arguments.items() if name not in ignored}
     return _digest(json.dumps(arguments, sort_keys=True).encode("ascii"))
 
 

@@ -1,16 +1,23 @@
-"""Counters for operators, in the text form that Prometheus reads. They name no caller and no page."""
+"""Prometheus metrics. No label names a caller or a page."""
 
 from __future__ import annotations
 
 import ipaddress
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import anyio
 import structlog
 from anyio.abc import SocketAttribute, SocketStream
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
@@ -24,47 +31,40 @@ _MAX_REQUEST_BYTES = 4096
 log = structlog.get_logger()
 
 
-@dataclass(slots=True)
 class Metrics:
-    """What was counted since the start."""
+    """The metrics of one server, in a registry of their own."""
 
-    calls: Counter[str] = field(default_factory=Counter)
-    """By `ok` or the code word of the error."""
-    denials: Counter[int] = field(default_factory=Counter)
-    """Requests that the gateway refused, by status."""
-    _buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_SECONDS) + 1))
-    _seconds: float = 0.0
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # would add a *_created series to each metric
+        self.registry = CollectorRegistry()
+        self._calls = Counter(
+            "browser_shell_calls", "Tool calls, by ok or the name of the error.", ["result"], registry=self.registry
+        )
+        self._call_seconds = Histogram(
+            "browser_shell_call_duration_seconds",
+            "Duration of tool calls.",
+            buckets=BUCKETS_SECONDS,
+            registry=self.registry,
+        )
+        self._denied_requests = Counter(
+            "browser_shell_denied_requests",
+            "HTTP requests refused by the gateway, by status.",
+            ["status"],
+            registry=self.registry,
+        )
+        self.sessions_open = Gauge("browser_shell_sessions_open", "Open sessions.", registry=self.registry)
 
-    def called(self, result: str, seconds: float) -> None:
-        self.calls[result] += 1
-        self._buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
-        self._seconds += seconds
+    def record_call(self, result: str, seconds: float) -> None:
+        self._calls.labels(result).inc()
+        self._call_seconds.observe(seconds)
 
-    def denied(self, status: int) -> None:
-        self.denials[status] += 1
-
-    def text(self, *, sessions_open: int) -> str:
-        lines = ["# TYPE browser_shell_calls_total counter"]
-        lines += [f'browser_shell_calls_total{{result="{name}"}} {count}' for name, count in sorted(self.calls.items())]
-        lines.append("# TYPE browser_shell_call_duration_seconds histogram")
-        below = 0
-        for limit, count in zip((*map(str, BUCKETS_SECONDS), "+Inf"), self._buckets, strict=True):
-            below += count
-            lines.append(f'browser_shell_call_duration_seconds_bucket{{le="{limit}"}} {below}')
-        lines.append(f"browser_shell_call_duration_seconds_sum {self._seconds:.6f}")
-        lines.append(f"browser_shell_call_duration_seconds_count {below}")
-        lines.append("# TYPE browser_shell_denied_requests_total counter")
-        lines += [
-            f'browser_shell_denied_requests_total{{status="{status}"}} {count}'
-            for status, count in sorted(self.denials.items())
-        ]
-        lines += ["# TYPE browser_shell_sessions_open gauge", f"browser_shell_sessions_open {sessions_open}"]
-        return "\n".join(lines) + "\n"
+    def record_denial(self, status: int) -> None:
+        self._denied_requests.labels(str(status)).inc()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedCalls:
-    """A handler whose calls are counted."""
+    """A call handler that counts calls and their duration."""
 
     handler: CallHandler
     metrics: Metrics
@@ -74,7 +74,7 @@ class CountedCalls:
         return self.handler.tools()
 
     async def handle(self, call: ToolCall, tell: ReportProgress = ignore_progress) -> ToolOutcome:
-        began, result = self.clock.monotonic(), "CANCELLED"
+        started_at, result = self.clock.monotonic(), "CANCELLED"
         try:
             outcome = await self.handler.handle(call, tell)
             result = "ok" if outcome.error is None else outcome.error.name
@@ -82,7 +82,7 @@ class CountedCalls:
             result = refused.code.name
             raise
         finally:
-            self.metrics.called(result, self.clock.monotonic() - began)
+            self.metrics.record_call(result, self.clock.monotonic() - started_at)
         return outcome
 
 
@@ -93,7 +93,10 @@ class MetricsAddress:
 
 
 def read_metrics_address(text: str) -> MetricsAddress | None:
-    """`127.0.0.1:9464`; None for ''. Raises: ConfigurationInvalid, also for an address that strangers could reach."""
+    """Parse METRICS_ADDRESS, such as `127.0.0.1:9464`; None for an empty text.
+
+    Raises: ConfigurationInvalid, also for a public address.
+    """
     if not text:
         return None
     host, _, port = text.rpartition(":")
@@ -115,16 +118,16 @@ async def serve_metrics(
     sessions_open: Callable[[], int],
     on_ready: Callable[[int], None] = lambda port: None,
 ) -> None:
-    """Serves `GET /metrics` until cancelled. Raises: ConfigurationInvalid when the address is taken."""
+    """Serve `GET /metrics` until cancelled. Raises: ConfigurationInvalid when the address is taken."""
+    metrics.sessions_open.set_function(sessions_open)
 
     async def answer(client: SocketStream) -> None:
         async with client:
             with anyio.move_on_after(_REQUEST_SECONDS):
                 try:
-                    asked = await _request_line(client)
-                    await client.send(_reply(asked, metrics, sessions_open))
+                    await client.send(_response(await _request_line(client), metrics.registry))
                 except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    log.debug("metrics_reader_left")
+                    log.debug("metrics_client_disconnected")
 
     try:
         listener = await anyio.create_tcp_listener(local_host=address.host, local_port=address.port)
@@ -142,12 +145,12 @@ async def _request_line(client: SocketStream) -> bytes:
     return received.partition(b"\r\n")[0]
 
 
-def _reply(asked: bytes, metrics: Metrics, sessions_open: Callable[[], int]) -> bytes:
-    if asked.split(b" ")[:2] != [b"GET", b"/metrics"]:
+def _response(request_line: bytes, registry: CollectorRegistry) -> bytes:
+    if request_line.split(b" ")[:2] != [b"GET", b"/metrics"]:
         return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    body = metrics.text(sessions_open=sessions_open()).encode()
+    body = generate_latest(registry)
     head = (
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+        f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE_PLAIN_0_0_4}\r\n"
         f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body

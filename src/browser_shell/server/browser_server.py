@@ -26,13 +26,12 @@ from browser_shell.browser.sessions import Sessions
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import Clock, Limits
 from browser_shell.egress.denial_audit import DenialRecords
-from browser_shell.hooks.plugins import installed_hooks
-from browser_shell.hooks.standard import standard_chain
+from browser_shell.hooks.chain import installed_hooks, standard_chain
 from browser_shell.http.front import FrontSettings, build_front
 from browser_shell.http.routes import neighbours
 from browser_shell.http.server import is_loopback, listen_on, serve_listener
 from browser_shell.http.tokens import Access, NoAuth, access_by_key, throwaway_access
-from browser_shell.limits.opening import opened_gate
+from browser_shell.limits.gate import open_gate
 from browser_shell.mcp_server.stdio import run_stdio
 from browser_shell.ops.health import serve_health
 from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
@@ -89,7 +88,7 @@ def access_of(settings: Settings) -> Access:
     if wanted.unsafe_no_auth:
         if not is_loopback(settings.host):
             raise ConfigurationInvalid(f"--unsafe-no-auth: not on {settings.host}, only on a loopback address")
-        return Access(callers=NoAuth())
+        return Access(authenticator=NoAuth())
     if not wanted.jwt_public_key:
         return throwaway_access(clock=clock)
     return access_by_key(
@@ -112,7 +111,7 @@ async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int],
         app = build_front(
             front_settings,
             handler=parts.pipeline,
-            callers=access.callers,
+            callers=access.authenticator,
             viewer=_live_view(settings, parts),
             audit=parts.pipeline.audit,
             clock=parts.pipeline.clock,
@@ -156,7 +155,7 @@ async def _run(settings: Settings, front: Callable[[_Parts], Awaitable[None]]) -
     adopt_orphans()
     watch_children_cheaply()
     async with (
-        opened_gate(
+        open_gate(
             settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
         ) as limits,
         _parts(settings, limits) as parts,

@@ -17,8 +17,7 @@ from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Limits
 from browser_shell.egress.resolver import SystemResolver
-from browser_shell.hooks.plugins import installed_job_hooks
-from browser_shell.hooks.standard import job_chain
+from browser_shell.hooks.chain import installed_job_hooks, job_chain
 from browser_shell.http.front import build_front
 from browser_shell.http.server import listen_on, serve_listener
 from browser_shell.http.tokens import Access
@@ -28,7 +27,7 @@ from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
 from browser_shell.jobs.workspace import Workspace
-from browser_shell.limits.opening import opened_gate
+from browser_shell.limits.gate import open_gate
 from browser_shell.mcp_server.stdio import run_stdio
 from browser_shell.ops.health import serve_health
 from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
@@ -87,7 +86,7 @@ async def serve_jobs(settings: Settings, *, access: Access, on_ready: Callable[[
         app = build_front(
             front_settings,
             handler=server.pipeline,
-            callers=access.callers,
+            callers=access.authenticator,
             viewer=None,
             audit=server.pipeline.audit,
             clock=server.pipeline.clock,
@@ -128,7 +127,7 @@ async def _run(settings: Settings, front: Callable[[_JobServer], Awaitable[None]
     async with anyio.create_task_group() as foreground:
         foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
         async with (
-            opened_gate(
+            open_gate(
                 settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
             ) as limits,
             _job_server(settings, limits) as server,

@@ -205,9 +205,9 @@ async def test_a_record_that_asks_for_it_is_on_the_disk_at_once(path: Path, monk
     synced: list[int] = []
     with a_writer(path) as audit:
         monkeypatch.setattr(os, "fdatasync", lambda file: synced.append(os.fstat(file).st_size))
-        await audit.record(replace(a_record(RecordKind.MCP_FILE_WRITE), at_once=True))
+        await audit.record(replace(a_record(RecordKind.MCP_FILE_WRITE), durable=True))
         assert synced == [path.stat().st_size]
-    assert "at_once" not in entries(path)[2]
+    assert "durable" not in entries(path)[2]
 
 
 async def test_callers_at_the_same_time_share_a_flush(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from browser_shell.audit.chain import add_signature, compose, digest_of, merkle_root, signed_part
-from browser_shell.audit.keys import PublicKey, SigningKey
 from browser_shell.audit.log import JsonLinesAudit
+from browser_shell.audit.signing import PublicKey, SigningKey
 from browser_shell.audit.verify import verify_log
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.records import RecordKind

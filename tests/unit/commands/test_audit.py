@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.audit.reading import follow_entries
+from browser_shell.audit.query import follow_entries
 from browser_shell.commands.cli import run
 from browser_shell.core.records import AuditRecord, RecordKind, trace_id_of
 from support.audit_logs import a_log, a_record, raw_lines

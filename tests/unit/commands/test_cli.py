@@ -18,8 +18,7 @@ from browser_shell.commands.cli import run
 from browser_shell.commands.greeting import greeting
 from browser_shell.core.calls import Principal
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.http.keys import read_public_key
-from browser_shell.http.tokens import TokenHolders, Unknown
+from browser_shell.http.tokens import AuthFailure, TokenAuthenticator, read_public_key
 from browser_shell.server.browser_server import SystemClock, access_of
 from browser_shell.settings import Settings, read_settings
 from support.tokens import env_value, rsa_key
@@ -87,7 +86,7 @@ def test_a_key_and_a_token_for_people(algorithm: str, tmp_path: Path, capsys: py
     assert run(["token", "make", "--key", str(private), "--subject", "ann", "--ttl", "2h", "--audience", "box"]) == 0
     token = capsys.readouterr().out.strip()
     key = read_public_key(lines["JWT_PUBLIC_KEY"], algorithm)
-    holder = TokenHolders(key=key, clock=SystemClock(), audience="box").verify(token)
+    holder = TokenAuthenticator(key=key, clock=SystemClock(), audience="box").verify(token)
     assert isinstance(holder, Principal)
     assert holder.subject == "ann"
     assert holder.expires_at == pytest.approx(time.time() + 7200, abs=60)
@@ -183,14 +182,14 @@ def test_a_wrong_setting_stops_the_start_and_is_named(name: str, value: str) -> 
 @pytest.mark.parametrize("blank", ["", " ", "\t\n"])
 def test_without_a_key_there_is_one_token_and_no_open_door(blank: str) -> None:
     access = access_of(settings(JWT_PUBLIC_KEY=blank))
-    assert isinstance(access.callers.identify(None), Unknown)
-    assert isinstance(access.callers.identify(f"Bearer {access.token}"), Principal)
+    assert isinstance(access.authenticator.identify(None), AuthFailure)
+    assert isinstance(access.authenticator.identify(f"Bearer {access.token}"), Principal)
 
 
 def test_with_a_key_nothing_is_printed() -> None:
     access = access_of(settings(JWT_PUBLIC_KEY=f" {env_value(rsa_key())} "))
     assert access.token is None
-    assert isinstance(access.callers.identify(None), Unknown)
+    assert isinstance(access.authenticator.identify(None), AuthFailure)
 
 
 @pytest.mark.parametrize("option", ["--port", "--unsafe-attach"])

@@ -63,10 +63,10 @@ ORDINARY = [
 
 @pytest.mark.promise("output:secrets-redacted")
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
-def test_secrets_in_text_are_hidden(text: str, secret: str) -> None:
-    hidden = redact_text(text)
-    assert secret not in hidden
-    assert REDACTED in hidden
+def test_secrets_in_text_are_redacted(text: str, secret: str) -> None:
+    redacted = redact_text(text)
+    assert secret not in redacted
+    assert REDACTED in redacted
 
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
@@ -75,11 +75,11 @@ def test_redacting_twice_changes_nothing_more(text: str, secret: str) -> None:
 
 
 @pytest.mark.parametrize("text", ORDINARY)
-def test_ordinary_text_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert redact_text(text) == text
 
 
-def test_the_rest_of_a_url_stays_readable() -> None:
+def test_only_the_secret_part_of_a_url_is_redacted() -> None:
     assert redact_text("see https://a.example/cb?code=abc&state=1 now") == (
         "see https://a.example/cb?code=[redacted]&state=1 now"
     )
@@ -108,18 +108,18 @@ def test_the_rest_of_a_url_stays_readable() -> None:
         "cookies",
     ],
 )
-def test_fields_that_are_named_like_secrets_are_hidden_at_any_depth(key: str) -> None:
+def test_secret_fields_are_redacted_at_any_depth(key: str) -> None:
     assert redact({"a": [{key: "x1"}]}) == {"a": [{key: REDACTED}]}
     assert redact({key: {"deep": "x1"}}) == {key: REDACTED}
     assert redact({key: 1234}) == {key: REDACTED}
 
 
 @pytest.mark.parametrize("value", [True, None, ""])
-def test_a_secret_field_that_says_nothing_stays(value: bool | str | None) -> None:
+def test_a_secret_field_without_content_is_unchanged(value: bool | str | None) -> None:
     assert redact({"password": value}) == {"password": value}
 
 
-def test_other_fields_stay() -> None:
+def test_other_fields_are_unchanged() -> None:
     data = {
         "url": "https://a.example/",
         "checked": True,
@@ -131,7 +131,7 @@ def test_other_fields_stay() -> None:
     assert redact(data) == data  # type: ignore[arg-type]  # dict is invariant
 
 
-async def test_the_hook_covers_the_message_too() -> None:
+async def test_the_message_is_redacted_too() -> None:
     result = CommandResult(exit_code=1, data="Bearer abcdef123456", message="failed at https://u:p1@a.example/")
     assert await RedactSecrets().after(a_call(), a_plan(), result) == CommandResult(
         exit_code=1, data="Bearer [redacted]", message="failed at https://[redacted]@a.example/"
@@ -160,7 +160,7 @@ async def test_the_hook_covers_the_message_too() -> None:
         "https://a:",
     ],
 )
-def test_no_page_can_make_redaction_slow(unit: str) -> None:
+def test_redaction_takes_linear_time(unit: str) -> None:
     text = unit * (300_000 // len(unit))
     started = time.process_time()
     redact_text(text)

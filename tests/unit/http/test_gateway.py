@@ -19,10 +19,9 @@ from browser_shell.asgi.responses import SECURITY_HEADERS
 from browser_shell.core.calls import Principal
 from browser_shell.core.records import RecordKind
 from browser_shell.http.front import FrontSettings
-from browser_shell.http.keys import make_private_key, verify_key
 from browser_shell.http.routes import neighbours
 from browser_shell.http.server import MAX_SOCKET_MESSAGE_BYTES
-from browser_shell.http.tokens import NoAuth, TokenHolders, make_token
+from browser_shell.http.tokens import NoAuth, TokenAuthenticator, make_private_key, make_token
 from browser_shell.policy.document import ViewingSection
 from support.fakes import FakeClock, FullDiskAudit, RecordingAudit, RecordingSandbox, a_pipeline
 from support.loopback_server import UNHURRIED, serving
@@ -77,7 +76,7 @@ async def a_box(
     open_to_all: bool = False,
 ) -> AsyncIterator[Box]:
     clock, audit, sandbox = clock or FakeClock(), audit or RecordingAudit(), RecordingSandbox()
-    callers = NoAuth() if open_to_all else TokenHolders(key=verify_key(KEY.public_key()), clock=clock)
+    callers = NoAuth() if open_to_all else TokenAuthenticator(key=KEY.public_key(), clock=clock)
     async with (
         serving(
             a_pipeline(sandbox=sandbox),

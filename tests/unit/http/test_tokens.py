@@ -1,74 +1,104 @@
-"""Which tokens are worth something, and what."""
+"""Tokens and keys that are accepted, and every known way in which one is refused."""
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, x25519
 from hypothesis import given
 from hypothesis import strategies as st
 
 from browser_shell.core.calls import Principal
-from browser_shell.http.keys import PrivateKey, make_private_key, sign, verify_key
+from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.http.tokens import (
+    ALGORITHMS,
     CLOCK_SKEW_SECONDS,
-    LONGEST_LIFETIME_SECONDS,
+    MAX_LIFETIME_SECONDS,
     MAX_SUBJECT_CHARACTERS,
     MAX_TOKEN_CHARACTERS,
+    AuthFailure,
     NoAuth,
-    TokenHolders,
-    Unknown,
+    PrivateKey,
+    TokenAuthenticator,
+    algorithm_of,
+    make_private_key,
     make_token,
+    private_pem,
+    public_pem,
+    read_private_key,
+    read_public_key,
     throwaway_access,
 )
 from support.fakes import FakeClock
-from support.tokens import b64u
+from support.tokens import b64u, env_value, rsa_env_value, rsa_key
 
 KEY = make_private_key("EdDSA")
 NOW = FakeClock().wall()
 GOOD: dict[str, Any] = {"sub": "alice", "exp": NOW + 300}
+RSA = rsa_key()
+RSA_MODULUS = RSA.public_key().public_numbers().n
+PEM = public_pem(RSA)
 
 
-def holders(key: PrivateKey = KEY, **more: Any) -> TokenHolders:
-    return TokenHolders(key=verify_key(key.public_key()), clock=FakeClock(), **more)
+def authenticator(key: PrivateKey = KEY, **more: Any) -> TokenAuthenticator:
+    return TokenAuthenticator(key=key.public_key(), clock=FakeClock(), **more)
 
 
-def token(claims: Any = GOOD, header: Any = None, key: PrivateKey = KEY) -> str:
-    """Properly signed, whatever it says."""
-    header = {"alg": verify_key(key.public_key()).algorithm, "typ": "JWT"} if header is None else header
+def token(claims: Any = GOOD, header: Any = None) -> str:
+    """Sign any header and claims with `KEY`, valid or not."""
+    header = {"alg": "EdDSA", "typ": "JWT"} if header is None else header
     parts = [part if isinstance(part, bytes) else json.dumps(part).encode() for part in (header, claims)]
     signed = ".".join(map(b64u, parts))
-    return f"{signed}.{b64u(sign(key, signed.encode()))}"
+    return f"{signed}.{b64u(jwt.get_algorithm_by_name('EdDSA').sign(signed.encode(), KEY))}"
 
 
 def accepted(text: str, **more: Any) -> bool:
-    return isinstance(holders(**more).verify(text), Principal)
+    return isinstance(authenticator(**more).verify(text), Principal)
 
 
-@pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
-def test_a_token_of_each_algorithm_is_good_for_its_own_key_only(algorithm: str) -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_token_is_accepted_by_the_matching_key_only(algorithm: str) -> None:
     key, other = make_private_key(algorithm), make_private_key(algorithm)
     made = make_token(key, subject="alice", seconds=60, now=NOW)
-    assert holders(key).verify(made) == Principal(subject="alice", expires_at=NOW + 60)
-    assert isinstance(holders(other).verify(made), Unknown)
+    assert authenticator(key).verify(made) == Principal(subject="alice", expires_at=NOW + 60)
+    assert isinstance(authenticator(other).verify(made), AuthFailure)
 
 
 @pytest.mark.promise("tokens:algorithm-fixed-by-the-key")
 @pytest.mark.parametrize(
     "name", ["none", "None", "NONE", "", "HS256", "RS256", "RS512", "PS256", "ES256", "eddsa", "EdDSA ", 1, None]
 )
-def test_the_algorithm_is_the_one_of_the_key(name: object) -> None:
+def test_token_with_another_algorithm_than_the_key_is_refused(name: object) -> None:
     assert not accepted(token(header={"alg": name, "typ": "JWT"}))
     assert not accepted(token(header={"typ": "JWT"}))
     assert not accepted(f"{b64u(json.dumps({'alg': name}).encode())}.{b64u(json.dumps(GOOD).encode())}.")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_changed_signature_is_refused(algorithm: str) -> None:
+    key = make_private_key(algorithm)
+    signed, _, encoded = make_token(key, subject="alice", seconds=60, now=NOW).rpartition(".")
+    signature = base64.urlsafe_b64decode(encoded + "==")
+    for wrong in (
+        b"\0",
+        b"\0" * len(signature),
+        signature[:-1],
+        signature + b"\0",
+        bytes([signature[0] ^ 1]) + signature[1:],
+    ):
+        assert isinstance(authenticator(key).verify(f"{signed}.{b64u(wrong)}"), AuthFailure)
 
 
 @pytest.mark.promise("tokens:header-keys-limited")
 @pytest.mark.parametrize(
     "name", ["crit", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "zip", "b64", "cty", "enc", "x", "Alg"]
 )
-def test_a_header_that_wants_more_is_refused(name: str) -> None:
+def test_header_with_an_unexpected_parameter_is_refused(name: str) -> None:
     values: list[Any] = ["x", [], {}, None, False]
     for value in values:
         assert not accepted(token(header={"alg": "EdDSA", "typ": "JWT", name: value}))
@@ -93,7 +123,7 @@ def test_a_header_that_wants_more_is_refused(name: str) -> None:
         (b"[" * 3000, False),
     ],
 )
-def test_headers(header: Any, good: bool) -> None:
+def test_header_parameters_are_checked(header: Any, good: bool) -> None:
     assert accepted(token(header=header)) is good
 
 
@@ -112,8 +142,8 @@ def test_headers(header: Any, good: bool) -> None:
         ({"exp": True}, False),
         ({"exp": [NOW + 300]}, False),
         ({"exp": 10**400}, False),
-        ({"exp": NOW + LONGEST_LIFETIME_SECONDS}, True),
-        ({"exp": NOW + LONGEST_LIFETIME_SECONDS + 1}, False),
+        ({"exp": NOW + MAX_LIFETIME_SECONDS}, True),
+        ({"exp": NOW + MAX_LIFETIME_SECONDS + 1}, False),
         ({"nbf": NOW + CLOCK_SKEW_SECONDS}, True),
         ({"nbf": NOW + CLOCK_SKEW_SECONDS + 1}, False),
         ({"nbf": "0"}, False),
@@ -131,6 +161,7 @@ def test_headers(header: Any, good: bool) -> None:
         ({"sub": "ali\nce"}, False),
         ({"sub": "ali\0ce"}, False),
         ({"sub": "ali\u202ece"}, False),
+        ({"sub": "ali\u200bce"}, False),
         ({"sub": "\ud800"}, False),
         ({"sub": 1}, False),
         ({"sub": None}, False),
@@ -138,12 +169,12 @@ def test_headers(header: Any, good: bool) -> None:
         ({"aud": "anything", "iss": "anyone", "more": {"x": [1]}}, True),
     ],
 )
-def test_claims(claims: dict[str, Any], good: bool) -> None:
+def test_claims_are_checked(claims: dict[str, Any], good: bool) -> None:
     assert accepted(token({**GOOD, **claims})) is good
 
 
 @pytest.mark.parametrize("missing", ["sub", "exp"])
-def test_claims_that_must_be_there(missing: str) -> None:
+def test_token_without_a_required_claim_is_refused(missing: str) -> None:
     assert not accepted(token({name: value for name, value in GOOD.items() if name != missing}))
 
 
@@ -163,7 +194,7 @@ def test_claims_that_must_be_there(missing: str) -> None:
         b'{"sub":"alice","exp":%d}x' % (NOW + 300),
     ],
 )
-def test_a_payload_that_two_readers_could_read_differently_is_refused(payload: bytes) -> None:
+def test_ambiguous_json_payload_is_refused(payload: bytes) -> None:
     assert not accepted(token(payload))
 
 
@@ -182,7 +213,7 @@ def test_a_payload_that_two_readers_could_read_differently_is_refused(payload: b
         (None, False),
     ],
 )
-def test_the_audience_is_compared_whole(audience: object, good: bool) -> None:
+def test_audience_must_match_exactly(audience: object, good: bool) -> None:
     assert accepted(token({**GOOD, "aud": audience}), audience="box") is good
 
 
@@ -190,17 +221,17 @@ def test_the_audience_is_compared_whole(audience: object, good: bool) -> None:
     ("issuer", "good"),
     [("https://i", True), ("https://", False), ("https://i/", False), (["https://i"], False), (None, False)],
 )
-def test_the_issuer_is_compared_whole(issuer: object, good: bool) -> None:
+def test_issuer_must_match_exactly(issuer: object, good: bool) -> None:
     assert accepted(token({**GOOD, "iss": issuer}), issuer="https://i") is good
 
 
-def test_what_is_asked_for_must_be_there() -> None:
+def test_missing_audience_or_issuer_is_refused_when_one_is_configured() -> None:
     assert not accepted(token(), audience="box")
     assert not accepted(token(), issuer="https://i")
 
 
 @pytest.mark.promise("tokens:one-spelling")
-def test_one_token_has_one_spelling() -> None:
+def test_every_other_spelling_of_a_token_is_refused() -> None:
     good = token()
     h, p, s = good.split(".")
     assert accepted(good)
@@ -214,7 +245,7 @@ def test_one_token_has_one_spelling() -> None:
         assert not accepted(other), other
 
 
-def test_a_token_has_a_largest_size() -> None:
+def test_token_above_the_size_limit_is_refused() -> None:
     def padded(size: int) -> str:
         return token({**GOOD, "pad": "x" * size})
 
@@ -224,10 +255,10 @@ def test_a_token_has_a_largest_size() -> None:
 
 
 @given(st.text(max_size=60))
-def test_noise_is_no_token(noise: str) -> None:
+def test_random_text_is_refused(noise: str) -> None:
     assert not accepted(noise)
-    assert isinstance(holders().identify(noise), Unknown)
-    assert isinstance(holders().identify(f"Bearer {noise}"), Unknown)
+    assert isinstance(authenticator().identify(noise), AuthFailure)
+    assert isinstance(authenticator().identify(f"Bearer {noise}"), AuthFailure)
 
 
 @pytest.mark.promise("tokens:one-way-to-send-one")
@@ -254,39 +285,131 @@ def test_noise_is_no_token(noise: str) -> None:
         ("", False),
     ],
 )
-def test_the_header_has_one_form(form: str, good: bool) -> None:
-    assert isinstance(holders().identify(form.format(token(), token())), Principal) is good
+def test_authorization_header_has_one_accepted_form(form: str, good: bool) -> None:
+    assert isinstance(authenticator().identify(form.format(token(), token())), Principal) is good
 
 
-def test_no_header_is_not_a_wrong_one() -> None:
-    nobody = holders().identify(None)
-    assert isinstance(nobody, Unknown)
-    assert not nobody.presented
+def test_missing_header_is_reported_as_no_credential() -> None:
+    failure = authenticator().identify(None)
+    assert isinstance(failure, AuthFailure)
+    assert not failure.presented
 
 
-def test_reasons_repeat_nothing_and_fit_into_a_header() -> None:
+def test_failure_reasons_quote_nothing_and_fit_into_a_header() -> None:
     for claims in ({"sub": 'x"\n', "exp": 1}, {"exp": 'x"\n'}, b'{"a\\"\\n":1,"a\\"\\n":2}', b"\xff"):
-        wrong = holders().verify(token(claims))
-        assert isinstance(wrong, Unknown)
+        wrong = authenticator().verify(token(claims))
+        assert isinstance(wrong, AuthFailure)
         assert wrong.reason.isascii()
         assert wrong.reason.isprintable()
         assert '"' not in wrong.reason
 
 
-def test_a_throw_away_key_is_good_for_its_token_only() -> None:
+def test_throwaway_key_accepts_its_own_token_only() -> None:
     first, second = throwaway_access(clock=FakeClock()), throwaway_access(clock=FakeClock())
-    assert isinstance(first.callers.identify(f"Bearer {first.token}"), Principal)
-    assert isinstance(first.callers.identify(f"Bearer {second.token}"), Unknown)
+    assert isinstance(first.authenticator.identify(f"Bearer {first.token}"), Principal)
+    assert isinstance(first.authenticator.identify(f"Bearer {second.token}"), AuthFailure)
 
 
-def test_a_token_stops_being_good_when_it_expires() -> None:
+def test_token_is_refused_once_it_expires() -> None:
     clock = FakeClock()
-    verifier = TokenHolders(key=verify_key(KEY.public_key()), clock=clock)
+    verifier = TokenAuthenticator(key=KEY.public_key(), clock=clock)
     made = make_token(KEY, subject="alice", seconds=60, now=clock.wall())
     assert isinstance(verifier.verify(made), Principal)
     clock.advance(60)
-    assert isinstance(verifier.verify(made), Unknown)
+    assert isinstance(verifier.verify(made), AuthFailure)
 
 
-def test_without_tokens_everyone_is_the_same() -> None:
+def test_no_auth_maps_every_request_to_the_local_user() -> None:
     assert NoAuth().identify(None) == NoAuth().identify("Bearer x") == Principal(subject="local")
+
+
+def base64_of(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def refusal_message(value: str, algorithm: str = "RS256") -> str:
+    with pytest.raises(ConfigurationInvalid, match=r"^JWT_PUBLIC_KEY: ") as caught:
+        read_public_key(value, algorithm)
+    assert value.strip() == "" or value.strip()[:60] not in caught.value.public_message
+    return caught.value.public_message
+
+
+def test_white_space_in_the_public_key_is_ignored() -> None:
+    wrapped = base64.encodebytes(PEM).decode()
+    assert algorithm_of(read_public_key(f"  {wrapped}\n\n", "RS256")) == "RS256"
+    assert algorithm_of(read_public_key(base64_of(PEM.replace(b"\n", b"\r\n")), "RS256")) == "RS256"
+
+
+@pytest.mark.promise("tokens:unsound-key-no-start")
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("not a key", "base64"),
+        ("????", "base64"),
+        ("\u00e9", "base64"),
+        (PEM.decode(), "base64 it once more"),
+        (base64_of(b"not a key"), "PUBLIC KEY"),
+        (base64_of(b""), "PUBLIC KEY"),
+        (base64_of(PEM * 2), "one PEM block"),
+        (base64_of(PEM + b"x"), "one PEM block"),
+        (base64_of(b"x" + PEM), "one PEM block"),
+        (base64_of(PEM.replace(b"PUBLIC KEY", b"RSA PUBLIC KEY")), "PUBLIC KEY"),
+        (base64_of(PEM.replace(b"PUBLIC KEY", b"CERTIFICATE")), "PUBLIC KEY"),
+        (base64_of(PEM[:60] + PEM[120:]), "cannot be read"),
+        (base64_of(private_pem(RSA)), "PRIVATE"),
+        (base64_of(PEM + private_pem(RSA)), "PRIVATE"),
+        (base64_of(base64.b64decode(b"".join(PEM.splitlines()[1:-1]))), "PEM"),
+        (env_value(rsa_key(1024)), "2048"),
+        (rsa_env_value(RSA_MODULUS >> 1 | 1 << 2046 | 1, 65537), "2048"),
+        (rsa_env_value(RSA_MODULUS, 1), ""),
+        (rsa_env_value(RSA_MODULUS, 3), ""),
+        (rsa_env_value(RSA_MODULUS, 65536), ""),
+        (rsa_env_value(RSA_MODULUS - 1, 65537), ""),
+        (rsa_env_value((1 << 16383) + 1, 65537), ""),
+        (env_value(make_private_key("ES256")), "JWT_ALGORITHM=ES256"),
+        (env_value(make_private_key("EdDSA")), "JWT_ALGORITHM=EdDSA"),
+    ],
+)  # fmt: skip
+def test_weak_or_malformed_public_key_is_refused(value: str, expected: str) -> None:
+    assert expected in refusal_message(value)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ec.generate_private_key(ec.SECP256K1()),
+        ec.generate_private_key(ec.SECP384R1()),
+        ed448.Ed448PrivateKey.generate(),
+        x25519.X25519PrivateKey.generate(),
+        dsa.generate_private_key(2048),
+        RSA,
+    ],
+    ids=lambda key: type(key).__name__,
+)
+def test_public_key_of_another_type_is_refused(key: Any) -> None:
+    refusal_message(env_value(key), "ES256")
+    refusal_message(env_value(key), "EdDSA")
+
+
+def test_private_key_survives_a_round_trip() -> None:
+    for algorithm in ("RS256", "ES256", "EdDSA"):
+        assert public_pem(read_private_key(private_pem(key := make_private_key(algorithm)))) == public_pem(key)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", PEM, private_pem(rsa_key(1024))])
+def test_malformed_or_weak_private_key_is_refused(content: bytes) -> None:
+    with pytest.raises(ConfigurationInvalid):
+        read_private_key(content)
+
+
+def test_private_key_that_cannot_sign_is_refused() -> None:
+    pem = x25519.X25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    with pytest.raises(ConfigurationInvalid):
+        read_private_key(pem)
+
+
+def test_unknown_algorithm_makes_no_key() -> None:
+    with pytest.raises(ConfigurationInvalid):
+        make_private_key("HS256")

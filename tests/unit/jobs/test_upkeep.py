@@ -168,7 +168,7 @@ class WatchingAudit(RecordingAudit):
 
     async def record(self, record: AuditRecord) -> None:
         if record.path == "evidence.json":
-            assert record.at_once, "run.json is removed next, so this record must be durable"
+            assert record.durable, "run.json is removed next, so this record must be durable"
             assert self.bench.facts_file.exists()
             assert self.bench.evidence_file.exists()
         await super().record(record)
@@ -218,6 +218,6 @@ async def test_a_container_is_not_removed_when_the_removal_cannot_be_recorded(tm
     later = JobBench(tmp_path, engine)
     await later.upkeep().begin()
     assert engine.swept == []
-    assert [(record.kind, record.at_once) for record in later.audit.records] == [
+    assert [(record.kind, record.durable) for record in later.audit.records] == [
         (RecordKind.MCP_CONTAINER_CLEANUP, True)
     ]

@@ -26,9 +26,8 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.results import CommandResult
-from browser_shell.limits.gate import GateLease, LimitsGate
-from browser_shell.limits.opening import opened_gate
-from browser_shell.limits.places import LocalSlots
+from browser_shell.limits.gate import GateLease, LimitsGate, open_gate
+from browser_shell.limits.slots import LocalSlots
 from support.fakes import FakeClock, a_call
 from support.gates import a_local_gate, ids, rules
 
@@ -136,7 +135,7 @@ async def test_calls_at_one_time_have_a_limit_and_a_place_comes_back_with_each_e
     assert not await passes(gate, a_call())
     for lease in (second, third):
         await lease.settle(None)
-    assert len(gate.places) == 0  # type: ignore[arg-type]
+    assert len(gate.slots) == 0  # type: ignore[arg-type]
 
 
 async def test_a_call_without_a_place_uses_up_neither_rate_nor_quota() -> None:
@@ -151,7 +150,7 @@ async def test_a_call_without_a_place_uses_up_neither_rate_nor_quota() -> None:
 async def test_a_call_over_the_rate_holds_no_place() -> None:
     gate = a_local_gate(concurrent_calls=1, calls_per_minute=1)
     assert [await passes(gate, a_call()) for _ in range(3)] == [True, False, False]
-    assert len(gate.places) == 0  # type: ignore[arg-type]
+    assert len(gate.slots) == 0  # type: ignore[arg-type]
 
 
 @pytest.mark.promise("limits:subjects-apart")
@@ -380,7 +379,7 @@ async def test_arguments_that_make_no_sense_are_counted_like_others(arguments: J
 
 
 async def test_without_a_redis_the_server_counts_for_itself() -> None:
-    async with opened_gate(rules(calls_per_minute=1), redis_url="", clock=FakeClock(), new_id=ids()) as gate:
+    async with open_gate(rules(calls_per_minute=1), redis_url="", clock=FakeClock(), new_id=ids()) as gate:
         assert [await passes(gate, a_call()) for _ in range(2)] == [True, False]
 
 

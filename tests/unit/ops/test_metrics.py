@@ -1,4 +1,4 @@
-"""What operators can count."""
+"""Metrics: names, values, and the private address that serves them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 import anyio
 import httpx2
 import pytest
+from prometheus_client import generate_latest
 
 from browser_shell.core.errors import ConfigurationInvalid, UnknownTool
 from browser_shell.ops.metrics import CountedCalls, Metrics, MetricsAddress, read_metrics_address, serve_metrics
@@ -29,26 +30,35 @@ async def test_calls_are_counted_by_their_result() -> None:
         await calls.handle(a_call(tool="nope"))
     with anyio.move_on_after(0.05):
         await counted(metrics, a_pipeline(sandbox=HangingSandbox())).handle(a_call())
-    assert metrics.calls == {"ok": 1, "TIMEOUT": 1, "INVALID_ARGUMENTS": 1, "CANCELLED": 1}
+    for result in ("ok", "TIMEOUT", "INVALID_ARGUMENTS", "CANCELLED"):
+        assert metrics.registry.get_sample_value("browser_shell_calls_total", {"result": result}) == 1
 
 
-def test_the_text_is_what_prometheus_reads() -> None:
+def test_exposition_has_the_documented_names_types_and_labels() -> None:
     metrics = Metrics()
-    metrics.called("ok", 0.02)
-    metrics.called("ok", 500)
-    metrics.denied(403)
-    lines = metrics.text(sessions_open=3).splitlines()
+    metrics.record_call("ok", 0.02)
+    metrics.record_call("ok", 500)
+    metrics.record_denial(403)
+    metrics.sessions_open.set(3)
+    lines = [line.removesuffix(".0") for line in generate_latest(metrics.registry).decode().splitlines()]
+    assert [line for line in lines if line.startswith("# TYPE")] == [
+        "# TYPE browser_shell_calls_total counter",
+        "# TYPE browser_shell_call_duration_seconds histogram",
+        "# TYPE browser_shell_denied_requests_total counter",
+        "# TYPE browser_shell_sessions_open gauge",
+    ]
     assert 'browser_shell_calls_total{result="ok"} 2' in lines
     assert 'browser_shell_call_duration_seconds_bucket{le="0.01"} 0' in lines
     assert 'browser_shell_call_duration_seconds_bucket{le="0.025"} 1' in lines
     assert 'browser_shell_call_duration_seconds_bucket{le="+Inf"} 2' in lines
     assert "browser_shell_call_duration_seconds_count 2" in lines
+    assert "browser_shell_call_duration_seconds_sum 500.02" in lines
     assert 'browser_shell_denied_requests_total{status="403"} 1' in lines
     assert "browser_shell_sessions_open 3" in lines
 
 
 @asynccontextmanager
-async def served(metrics: Metrics) -> AsyncIterator[str]:
+async def serving(metrics: Metrics) -> AsyncIterator[str]:
     ready, ports = anyio.Event(), list[int]()
 
     def announce(port: int) -> None:
@@ -63,24 +73,25 @@ async def served(metrics: Metrics) -> AsyncIterator[str]:
         tasks.cancel_scope.cancel()
 
 
-async def test_metrics_have_an_address_of_their_own() -> None:
-    async with served(Metrics()) as address, httpx2.AsyncClient() as http:
+async def test_metrics_are_served_on_their_own_address() -> None:
+    async with serving(Metrics()) as address, httpx2.AsyncClient() as http:
         response = await http.get(f"{address}/metrics")
         assert response.status_code == 200
+        assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
         assert "browser_shell_sessions_open 2" in response.text
         assert (await http.get(f"{address}/")).status_code == 404
         assert (await http.post(f"{address}/metrics")).status_code == 404
 
 
-async def test_a_reader_that_leaves_disturbs_nobody() -> None:
-    async with served(Metrics()) as address, httpx2.AsyncClient() as http:
+async def test_client_disconnect_does_not_stop_the_server() -> None:
+    async with serving(Metrics()) as address, httpx2.AsyncClient() as http:
         async with await anyio.connect_tcp("127.0.0.1", int(address.rpartition(":")[2])) as stream:
             await stream.send(b"GET")
         assert (await http.get(f"{address}/metrics")).status_code == 200
 
 
-async def test_an_address_that_is_taken_is_named() -> None:
-    async with served(Metrics()) as address:
+async def test_address_in_use_is_a_configuration_error() -> None:
+    async with serving(Metrics()) as address:
         taken = MetricsAddress("127.0.0.1", int(address.rpartition(":")[2]))
         with pytest.raises(ConfigurationInvalid, match="METRICS_ADDRESS"):
             await serve_metrics(taken, Metrics(), sessions_open=lambda: 0)
@@ -96,7 +107,7 @@ async def test_an_address_that_is_taken_is_named() -> None:
         ("[::1]:9464", MetricsAddress("::1", 9464)),
     ],
 )
-def test_addresses(text: str, address: MetricsAddress | None) -> None:
+def test_address_is_parsed(text: str, address: MetricsAddress | None) -> None:
     assert read_metrics_address(text) == address
 
 
@@ -115,6 +126,6 @@ def test_addresses(text: str, address: MetricsAddress | None) -> None:
         "127.0.0.1:70000",
     ],
 )
-def test_addresses_that_strangers_reach_are_refused(text: str) -> None:
+def test_public_or_malformed_address_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="METRICS_ADDRESS"):
         read_metrics_address(text)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from browser_shell.audit import charts
-from browser_shell.audit.reading import Entry
-from browser_shell.audit.summary import Summary, percentile, summarise
+from browser_shell.audit.query import Entry
+from browser_shell.audit.report import charts
+from browser_shell.audit.report.summary import Summary, percentile, summarise
 from browser_shell.audit.verify import Verdict
 
 _STYLE = """

@@ -14,8 +14,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from browser_shell.audit.files import replace_file
 from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.process.atomic_file import replace_file
 
 _RAW = serialization.Encoding.Raw, serialization.PublicFormat.Raw
 _PEM = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

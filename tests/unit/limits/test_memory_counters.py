@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from browser_shell.core.errors import RateLimited
-from browser_shell.limits.memory import MonotonicCounters
+from browser_shell.limits.memory_counters import MonotonicCounters
 from support.fakes import FakeClock, a_call
 from support.gates import a_local_gate
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from math import ceil, log10
 
-from browser_shell.audit.summary import FinishedCall, percentile
+from browser_shell.audit.report.summary import FinishedCall, percentile
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 900, 180, 60, 24
 _COLUMNS = 60

@@ -16,10 +16,9 @@ from redis.asyncio import Redis
 from browser_shell.core.errors import CallRefused, ConfigurationInvalid, ErrorCode, LimitsUnavailable
 from browser_shell.core.ports import NewId
 from browser_shell.core.results import CommandResult
-from browser_shell.limits import shared_places
-from browser_shell.limits.gate import LimitsGate
-from browser_shell.limits.opening import opened_gate
-from browser_shell.limits.shared_places import SharedSlots
+from browser_shell.limits import redis_backend
+from browser_shell.limits.gate import LimitsGate, open_gate
+from browser_shell.limits.redis_backend import RedisSlots
 from support.fakes import FakeClock, a_call
 from support.gates import ids, rules
 from support.redis_server import PASSWORD, RedisServer
@@ -33,7 +32,7 @@ async def two_gates(redis: RedisServer, **limits: object) -> AsyncIterator[tuple
     async with AsyncExitStack() as stack:
         gates = [
             await stack.enter_async_context(
-                opened_gate(rules(**limits), redis_url=url, clock=FakeClock(), new_id=_ids(name))
+                open_gate(rules(**limits), redis_url=url, clock=FakeClock(), new_id=_ids(name))
             )
             for url, name in ((redis.url, "a"), (redis.socket_url, "b"))
         ]
@@ -116,7 +115,7 @@ async def test_a_server_whose_clock_jumps_neither_opens_nor_jams_the_gate(
 async def test_a_place_whose_holder_was_killed_falls_free(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client:
-        dead, alive = (SharedSlots(client, prefix="p", place_seconds=1) for _ in range(2))
+        dead, alive = (RedisSlots(client, prefix="p", slot_seconds=1) for _ in range(2))
         assert await dead.take("k", "dead", limit=2) == 0
         assert await alive.take("k", "first", limit=2) == 0
         assert await alive.take("k", "second", limit=2) > 0
@@ -130,11 +129,11 @@ async def test_a_place_whose_holder_was_killed_falls_free(redis: RedisServer) ->
 async def test_a_place_that_is_in_use_is_kept_for_as_long_as_it_takes(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_places, "RENEW_SECONDS", 0.2)
+    monkeypatch.setattr(redis_backend, "RENEW_SECONDS", 0.2)
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
-        holder, other = (SharedSlots(client, prefix="p", place_seconds=1) for _ in range(2))
-        tasks.start_soon(holder.keep)
+        holder, other = (RedisSlots(client, prefix="p", slot_seconds=1) for _ in range(2))
+        tasks.start_soon(holder.keep_renewing)
         assert await holder.take("k", "held", limit=1) == 0
         began = time.monotonic()
         while time.monotonic() - began < 2.5:
@@ -219,7 +218,7 @@ async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: R
     redis.ask("FLUSHALL")
     async with (
         far_away(redis, 0.6) as distance,
-        opened_gate(rules(), redis_url=distance.url, clock=FakeClock(), new_id=ids()) as gate,
+        open_gate(rules(), redis_url=distance.url, clock=FakeClock(), new_id=ids()) as gate,
     ):
         assert await outcome(gate) == "limits.unavailable"
         distance.seconds = 0
@@ -237,24 +236,24 @@ async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: R
 async def test_a_place_given_back_while_it_is_renewed_stays_free(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with far_away(redis) as distance, Redis.from_url(distance.url) as client:
-        places = SharedSlots(client, prefix="p")
-        await places.take("k", "first", limit=2)
-        await places.take("k", "second", limit=2)
+        slots = RedisSlots(client, prefix="p")
+        await slots.take("k", "first", limit=2)
+        await slots.take("k", "second", limit=2)
         distance.seconds = 0.2
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(places.renew)
+            tasks.start_soon(slots.renew)
             await anyio.sleep(0.1)
-            tasks.start_soon(places.give_back, "k", "first")
-            tasks.start_soon(places.give_back, "k", "second")
+            tasks.start_soon(slots.give_back, "k", "first")
+            tasks.start_soon(slots.give_back, "k", "second")
         assert redis.ask("ZCARD", "p:places:k") == 0
 
 
 async def test_places_are_renewed_again_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_places, "RENEW_SECONDS", 0.1)
+    monkeypatch.setattr(redis_backend, "RENEW_SECONDS", 0.1)
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
-        places = SharedSlots(client, prefix="p")
-        await places.take("k", "held", limit=1)
-        tasks.start_soon(places.keep)
+        slots = RedisSlots(client, prefix="p")
+        await slots.take("k", "held", limit=1)
+        tasks.start_soon(slots.keep_renewing)
         redis.stop()
         await anyio.sleep(0.5)
         redis.start()
@@ -268,7 +267,7 @@ async def test_a_wrong_password_refuses_and_is_not_shown(
     redis: RedisServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = redis.url.replace(PASSWORD, "wr0ng-pass")
-    async with opened_gate(rules(), redis_url=url, clock=FakeClock(), new_id=ids()) as gate:
+    async with open_gate(rules(), redis_url=url, clock=FakeClock(), new_id=ids()) as gate:
         with pytest.raises(LimitsUnavailable) as caught:
             await gate.admit(a_call())
         assert "wr0ng-pass" not in str(caught.value) + repr(gate)
@@ -278,7 +277,7 @@ async def test_a_wrong_password_refuses_and_is_not_shown(
 
 async def test_an_address_that_is_none_stops_the_start_and_is_not_shown() -> None:
     with pytest.raises(ConfigurationInvalid) as caught:
-        async with opened_gate(rules(), redis_url="redis://:s3cret@h:port/x", clock=FakeClock(), new_id=ids()):
+        async with open_gate(rules(), redis_url="redis://:s3cret@h:port/x", clock=FakeClock(), new_id=ids()):
             pass
     assert "s3cret" not in str(caught.value)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from browser_shell.audit.chain import read_entry
-from browser_shell.audit.files import LogFiles
+from browser_shell.audit.storage import LogFiles
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import JsonValue
 
@@ -55,7 +55,7 @@ class Selection:
         )
 
 
-def moment_of(text: str) -> str:
+def parse_timestamp(text: str) -> str:
     """A date or time that a person typed, as records have it; UTC without a zone. Raises: ConfigurationInvalid."""
     try:
         when = datetime.fromisoformat(text)

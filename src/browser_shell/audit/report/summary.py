@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from browser_shell.audit.reading import Entry
+from browser_shell.audit.query import Entry
 from browser_shell.core.records import RecordKind
 
 _MOST_EVENTS = 400

@@ -17,8 +17,8 @@ from browser_shell.audit.chain import (
     read_checkpoint,
     split_signature,
 )
-from browser_shell.audit.files import LogFiles, open_private, read_if_there
-from browser_shell.audit.keys import PublicKey, SigningKey
+from browser_shell.audit.signing import PublicKey, SigningKey
+from browser_shell.audit.storage import LogFiles, open_private, read_if_there
 from browser_shell.core.errors import ConfigurationInvalid
 
 _LINES_BEFORE_THE_HEAD = 2

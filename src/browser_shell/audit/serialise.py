@@ -5,13 +5,12 @@ from __future__ import annotations
 import hmac
 import re
 from dataclasses import fields
-from datetime import UTC, datetime
 from operator import attrgetter
 
 from browser_shell.core.records import AuditRecord
 
 LONGEST_VALUE_CHARACTERS = 512
-_PLAIN = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text", "at_once"})
+_PLAIN = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text", "durable"})
 _values = attrgetter(*_PLAIN)
 _NOTHING = (None, "")
 # No caller puts these in a record. Should one begin to, the log must not be where it is found out.
@@ -24,10 +23,10 @@ _SECRET = re.compile(
 )
 
 
-def members_of(record: AuditRecord, *, text_key: bytes) -> dict[str, str | int | float]:
+def serialise_record(record: AuditRecord, *, text_key: bytes) -> dict[str, str | int | float]:
     """What is written of a record: no empty members, no long ones, no text that was typed."""
     members: dict[str, str | int | float] = {
-        name: as_written(value) if isinstance(value, str) else value
+        name: sanitise_value(value) if isinstance(value, str) else value
         for name, value in zip(_PLAIN, _values(record), strict=True)
         if value not in _NOTHING
     }
@@ -38,12 +37,7 @@ def members_of(record: AuditRecord, *, text_key: bytes) -> dict[str, str | int |
     return members
 
 
-def moment(seconds: float) -> str:
-    """Wall time as records have it."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-
-
-def as_written(value: str) -> str:
+def sanitise_value(value: str) -> str:
     """A word as the log has it: whoever compares one with the log must compare this."""
     if _SECRET.search(value):
         return f"[withheld: {len(value)} characters]"

@@ -86,30 +86,6 @@ def open_private(path: Path, flags: int) -> int:
     return file
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Old content or new content, whatever happens in between. Raises: OSError."""
-    temporary = path.with_name(path.name + ".new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(temporary, flags, OWNER_ONLY)
-    try:
-        if os.write(file, content) != len(content):
-            raise OSError("the file was written in part")
-        os.fsync(file)
-    finally:
-        os.close(file)
-    temporary.replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Makes names durable. Raises: OSError."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def read_if_there(path: Path) -> bytes | None:
     """Raises: OSError, but not for a file that does not exist."""
     with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,7 @@
-"""Counters of this process, on the clock that never jumps."""
+"""Counters in the memory of this process, on the monotonic clock.
+
+On the wall clock, a jump forward would end every window early, and a jump back would block callers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from browser_shell.core.ports import Clock
 from browser_shell.limits.keys import owner_of
 
 MAX_COUNTERS_OF_SUBJECT = 4_096
-"""Whoever begins more tasks than that in one window makes the server forget its own oldest ones, and nobody else's."""
+"""Above this number, a new counter of a subject replaces the oldest counter of the same subject."""
 _FIRST_SWEEP = 256
 
 
@@ -20,34 +23,31 @@ class _Counter:
 
 @dataclass(slots=True)
 class _Window:
-    """Two neighbouring windows: `current` began at `began`, and `previous` is the count of the one before it."""
+    """The counts of the window that started at `started` and of the window before it."""
 
-    began: float
+    started: float
     length: int
     previous: int = 0
     current: int = 0
 
     @property
     def ends_at(self) -> float:
-        """When neither count matters any more."""
-        return self.began + 2 * self.length
+        """When both windows are over."""
+        return self.started + 2 * self.length
 
     def left(self, now: float) -> float:
-        return self.began + self.length - now
+        return self.started + self.length - now
 
 
 class MonotonicCounters:
-    """By the wall clock, one set forward would open every gate, and one set back jam it.
-
-    Belongs to one event loop, and nothing in it awaits, so that no call comes between the steps of another.
-    """
+    """Counters for one event loop. No method awaits anything, so every method is atomic."""
 
     def __init__(self, *, clock: Clock, max_counters_of_subject: int = MAX_COUNTERS_OF_SUBJECT) -> None:
         self._clock = clock
         self._max_counters_of_subject = max_counters_of_subject
         self._counters: dict[str, _Counter] = {}
         self._counters_of: dict[str, dict[str, None]] = {}
-        """The keys of each subject, oldest first."""
+        """Keys by subject, oldest first."""
         self._windows: dict[str, _Window] = {}
         self._sweep_at = _FIRST_SWEEP
 
@@ -68,7 +68,7 @@ class MonotonicCounters:
         return counter.value if counter is not None and counter.ends_at > self._clock.monotonic() else 0
 
     async def get_expiry(self, key: str) -> float:
-        """A moment of the monotonic clock."""
+        """Return a time of the monotonic clock."""
         counter = self._counters.get(key)
         return counter.ends_at if counter is not None else self._clock.monotonic()
 
@@ -94,9 +94,9 @@ class MonotonicCounters:
     def _window(self, key: str, length: int, now: float) -> _Window:
         window = self._windows.get(key)
         if window is None or now >= window.ends_at:
-            return _Window(began=now, length=length)
-        if now >= window.began + length:
-            return _Window(began=window.began + length, length=length, previous=window.current)
+            return _Window(started=now, length=length)
+        if now >= window.started + length:
+            return _Window(started=window.started + length, length=length, previous=window.current)
         return window
 
     def _new_counter(self, key: str, ends_at: float) -> _Counter:
@@ -118,7 +118,7 @@ class MonotonicCounters:
             del self._counters_of[owner_of(key)]
 
     def _sweep_when_due(self, now: float) -> None:
-        """Only when the number of keys has doubled, so that it costs each call next to nothing."""
+        """Drop expired counters when the number of keys has doubled, so that the amortised cost is constant."""
         if len(self) < self._sweep_at:
             return
         for key in [key for key, counter in self._counters.items() if counter.ends_at <= now]:
