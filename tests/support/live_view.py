@@ -1,4 +1,4 @@
-"""A live view without the gateway in front: grants are handed in, and the display may be a stand-in."""
+"""The live view without the gateway: tests pass the grant and may use a fake display."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from browser_shell.core.access import SessionWindow, TicketGrant, ViewMode
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.viewer.activity import RecentActivity
-from browser_shell.viewer.app import vnc_app
+from browser_shell.viewer.app import build_viewer_app
 from browser_shell.viewer.takeover import Takeover
 from support.fakes import FakeClock, RecordingAudit
 
@@ -26,16 +26,16 @@ GREETING = b"RFB 003.008\n"
 
 @dataclass
 class FakeWindows:
-    """The windows of one subject, and which of them were raised."""
+    """Windows of one subject; records the windows that were raised."""
 
-    shown: list[SessionWindow] = field(default_factory=list)
+    open: list[SessionWindow] = field(default_factory=list)
     raised: list[tuple[str, str]] = field(default_factory=list)
 
     def count(self) -> int:
-        return len(self.shown)
+        return len(self.open)
 
     def windows(self, subject: str) -> list[SessionWindow]:
-        return self.shown
+        return self.open
 
     async def show_latest(self) -> None:
         return
@@ -45,7 +45,7 @@ class FakeWindows:
 
 
 def a_novnc(directory: Path) -> Path:
-    """As little of noVNC as the page's files need to be complete."""
+    """Create the minimal noVNC directory that the viewer accepts."""
     (directory / "core").mkdir(parents=True)
     (directory / "vendor").mkdir()
     (directory / "core" / "rfb.js").write_text("export default class {}", encoding="utf-8")
@@ -54,7 +54,7 @@ def a_novnc(directory: Path) -> Path:
 
 @dataclass
 class LiveView:
-    """Everything around one bridge."""
+    """A viewer application with fakes for everything around it."""
 
     directory: Path
     clock: Clock = field(default_factory=FakeClock)
@@ -73,7 +73,7 @@ class LiveView:
 
     def app(self) -> ASGIApp:
         numbers = itertools.count(1)
-        inner = vnc_app(
+        inner = build_viewer_app(
             novnc=a_novnc(self.directory / "novnc"),
             display_socket=self.display_socket,
             takeover=self.takeover,
@@ -92,16 +92,16 @@ class LiveView:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Waits for what announces itself in no other way."""
+    """Poll until a condition holds that has no event to wait for."""
     for _ in range(500):
         if condition():
             return
         await anyio.sleep(0.02)
-    raise AssertionError("it did not happen within 10 s")
+    raise AssertionError("the condition did not hold within 10 s")
 
 
-class StandInDisplay:
-    """Greets like Xvnc, remembers what reached it, and sends what it is told to."""
+class FakeDisplay:
+    """Sends the greeting of Xvnc and records the bytes that it receives."""
 
     def __init__(self) -> None:
         self.received = bytearray()
@@ -120,9 +120,9 @@ class StandInDisplay:
             except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
 
-    async def wait_for(self, wanted: Callable[[bytes], bool]) -> bytes:
+    async def wait_for(self, condition: Callable[[bytes], bool]) -> bytes:
         with anyio.fail_after(5):
-            while not wanted(bytes(self.received)):
+            while not condition(bytes(self.received)):
                 await self.changed.wait()
         return bytes(self.received)
 
@@ -132,8 +132,8 @@ class StandInDisplay:
 
 
 @asynccontextmanager
-async def running_display(path: Path) -> AsyncIterator[StandInDisplay]:
-    display = StandInDisplay()
+async def running_display(path: Path) -> AsyncIterator[FakeDisplay]:
+    display = FakeDisplay()
     listener = await anyio.create_unix_listener(path)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, display.handle)
@@ -145,7 +145,7 @@ async def running_display(path: Path) -> AsyncIterator[StandInDisplay]:
 
 @asynccontextmanager
 async def serving_app(app: ASGIApp) -> AsyncIterator[str]:
-    """A bare server for one application; yields `127.0.0.1:port`."""
+    """Serve one application; yield `127.0.0.1:port`."""
     server = uvicorn.Server(
         uvicorn.Config(
             app,

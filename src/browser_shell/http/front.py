@@ -14,7 +14,7 @@ from browser_shell.http.tokens import Authenticator
 from browser_shell.mcp_server.endpoint import INSTRUCTIONS, McpEndpoint
 from browser_shell.ops.metrics import CountedCalls, Metrics
 from browser_shell.policy.document import ViewingSection
-from browser_shell.viewer.tickets import DEFAULT_SECONDS, TicketDesk, Tickets
+from browser_shell.viewer.tickets import DEFAULT_SECONDS, TicketEndpoint, Tickets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def build_front(
             new_id=new_id,
             instructions=instructions,
         ),
-        desk=TicketDesk(tickets=tickets, viewing=settings.viewing, audit=audit),
+        desk=TicketEndpoint(tickets=tickets, viewing=settings.viewing, audit=audit),
         viewer=viewer,
         callers=callers,
         neighbours=settings.neighbours,

@@ -28,7 +28,7 @@ from browser_shell.mcp_server.json_rpc import MAX_MESSAGE_BYTES
 from browser_shell.ops.metrics import Metrics
 from browser_shell.policy.document import ViewingSection
 from browser_shell.viewer import tickets as ticket_limits
-from browser_shell.viewer.tickets import TicketDesk, Tickets, ticket_in, without_ticket
+from browser_shell.viewer.tickets import TicketEndpoint, Tickets, ticket_in, without_ticket
 
 _MAX_BODY = {Area.MCP: MAX_MESSAGE_BYTES, Area.TICKETS: ticket_limits.MAX_BODY_BYTES}
 _UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
@@ -51,7 +51,7 @@ class Gateway:
     """An ASGI application. Behind it, `scope["state"]` has the `principal`, or for a socket the `grant`."""
 
     mcp: RunningApp
-    desk: TicketDesk
+    desk: TicketEndpoint
     viewer: ASGIApp | None
     """None while there is nothing to watch: its paths then do not exist."""
     callers: Authenticator
@@ -145,7 +145,7 @@ class Gateway:
     async def _page(self, viewer: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Pages and their files hold no secret and need no credential; a bad ticket is said at once all the same."""
         ticket = ticket_in(scope["query_string"])
-        if ticket is not None and not self.tickets.is_good(ticket):
+        if ticket is not None and not self.tickets.is_valid(ticket):
             await self._deny(_unauthorised(_BAD_TICKET), scope, receive, send)
             return
         await viewer(scope, receive, send)

@@ -47,7 +47,7 @@ from browser_shell.settings import JOBS_DIRECTORY, Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from browser_shell.viewer.activity import RecentActivity
-from browser_shell.viewer.app import vnc_app
+from browser_shell.viewer.app import build_viewer_app
 from browser_shell.viewer.takeover import Takeover
 
 log = structlog.get_logger()
@@ -268,7 +268,7 @@ def _stop_being_root(settings: Settings) -> None:
 def _live_view(settings: Settings, parts: _Parts) -> ASGIApp | None:
     if settings.unsafe_attach_port is not None:
         return None  # Somebody else's browser is on somebody else's display.
-    return vnc_app(
+    return build_viewer_app(
         novnc=settings.novnc,
         display_socket=parts.display_socket,
         takeover=parts.takeover,

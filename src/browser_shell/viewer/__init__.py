@@ -1,1 +1,1 @@
-"""The page around noVNC, and what it is told besides the picture."""
+"""The live view: a page around noVNC, its WebSocket, tickets and takeover."""

@@ -1,11 +1,11 @@
-"""Joins a viewer's websocket to the display, and keeps the hands of those who may only watch off it."""
+"""Connects a viewer's WebSocket to the display and drops the input of viewers that may only watch."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -18,28 +18,35 @@ from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable
 from browser_shell.core.ports import AuditLog, Clock, NewId, SessionWindows
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.viewer import messages as viewer_words
 from browser_shell.viewer.activity import RecentActivity
-from browser_shell.viewer.messages import ViewerRequest, ViewerState, WordsRefused
+from browser_shell.viewer.messages import (
+    RequestRefused,
+    ViewerRequest,
+    ViewerState,
+    activity_message,
+    hello_message,
+    parse_request,
+    state_message,
+)
 from browser_shell.viewer.rfb import ClientMessage, ClientStream, Effect, RfbRefused
 from browser_shell.viewer.takeover import TOOL, Takeover, ViewerControl
 
-WITH_WORDS = "browser-shell.v1"
-"""Binary frames as below, and text frames with what the page shows besides the picture."""
-PICTURE_ONLY = "binary"
-"""What other VNC clients ask for; most of them ask for nothing, and get the same."""
+WITH_MESSAGES = "browser-shell.v1"
+"""Subprotocol of our page: RFB in binary frames, the messages of `messages.py` in text frames."""
+RFB_ONLY = "binary"
+"""Subprotocol of other VNC clients. Most of them request none, and get the same."""
 
 MAX_VIEWERS = 16
 MAX_VIEWERS_OF_A_SUBJECT = 8
 MAX_FRAME_BYTES = 256 * 1024
 DISPLAY_SECONDS = 10.0
-"""How long a viewer waits for a display that is being restarted."""
+"""Timeout for a display that is being restarted."""
 STALL_SECONDS = 30.0
-"""A viewer, or a display, that takes nothing for this long is given up."""
+"""Send timeout towards the viewer and towards the display."""
 _RETRY_SECONDS = 0.1
-_PULSE_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 _CHUNK_BYTES = 64 * 1024
-_LAST_RECORD_SECONDS = 5
+_FINAL_RECORD_SECONDS = 5
 _CLOSE_SECONDS = 1
 
 log = structlog.get_logger()
@@ -47,13 +54,13 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CloseReason:
-    """Why a socket ends. 4401 is ours: come back with a new ticket from a new token."""
+    """Close code and reason of a socket. 4401 is private: connect again with a ticket from a new token."""
 
     code: int
     reason: str = ""
 
 
-LEFT = CloseReason(1000)
+CLIENT_LEFT = CloseReason(1000)
 NOT_UNDERSTOOD = CloseReason(1008, "this server does not understand the viewer")
 VIEW_ONLY = CloseReason(1008, "a view socket cannot take over")
 TOO_LONG = CloseReason(1009, "the frame is too long")
@@ -72,16 +79,16 @@ class _Viewer:
     socket: WebSocket
     grant: TicketGrant
     display: ByteStream
-    hand: ViewerControl | None
-    """None for a view socket: there is nothing in it by which it could touch the display."""
-    has_words: bool
+    control: ViewerControl | None
+    """None for a view socket. Without it no input reaches the display."""
+    has_messages: bool
     stream: ClientStream = field(default_factory=ClientStream)
-    told_activity: int = 0
-    told_situation: ViewerState | None = None
+    sent_entry_number: int = 0
+    sent_state: ViewerState | None = None
 
 
 class VncBridge:
-    """An ASGI application for websockets. Who comes without a grant in the scope is refused."""
+    """An ASGI application for WebSockets. A socket without a grant in the scope is refused."""
 
     def __init__(
         self,
@@ -101,40 +108,41 @@ class VncBridge:
         self._audit = audit
         self._clock = clock
         self._new_id = new_id
-        self._seats: Counter[str] = Counter()
+        self._viewers: Counter[str] = Counter()
+        """Open sockets by subject."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)
         grant = scope.get("state", {}).get("grant")
         offered = scope.get("subprotocols", [])
-        chosen = next((name for name in (WITH_WORDS, PICTURE_ONLY) if name in offered), None)
+        chosen = next((name for name in (WITH_MESSAGES, RFB_ONLY) if name in offered), None)
         if not isinstance(grant, TicketGrant) or (offered and chosen is None):
             await socket.close()
             return
         try:
             await socket.accept(subprotocol=chosen)
-            farewell = await self._serve(socket, grant, has_words=chosen == WITH_WORDS)
+            end = await self._serve(socket, grant, has_messages=chosen == WITH_MESSAGES)
         except WebSocketDisconnect:
             return
-        # The other side may be gone, or have said goodbye first.
+        # The client may have disconnected or sent its own close frame first.
         with suppress(WebSocketDisconnect, RuntimeError), anyio.move_on_after(_CLOSE_SECONDS):
-            await socket.close(farewell.code, farewell.reason)
+            await socket.close(end.code, end.reason)
 
-    async def _serve(self, socket: WebSocket, grant: TicketGrant, *, has_words: bool) -> CloseReason:
-        if self._seats.total() >= MAX_VIEWERS or self._seats[grant.subject] >= MAX_VIEWERS_OF_A_SUBJECT:
+    async def _serve(self, socket: WebSocket, grant: TicketGrant, *, has_messages: bool) -> CloseReason:
+        if self._viewers.total() >= MAX_VIEWERS or self._viewers[grant.subject] >= MAX_VIEWERS_OF_A_SUBJECT:
             return FULL
         viewer_id = self._new_id()
         try:
-            with self._seated(grant.subject):
-                async with self._recorded(grant, viewer_id), AsyncExitStack() as held:
-                    hand = None
+            with self._counted(grant.subject):
+                async with self._recorded(grant, viewer_id), AsyncExitStack() as stack:
+                    control = None
                     if grant.mode is ViewMode.CONTROL:
-                        hand = await held.enter_async_context(
-                            self._takeover.hand(subject=grant.subject, viewer_id=viewer_id)
+                        control = await stack.enter_async_context(
+                            self._takeover.viewer_control(subject=grant.subject, viewer_id=viewer_id)
                         )
-                    display = await held.enter_async_context(await self._connect_display())
+                    display = await stack.enter_async_context(await self._connect_display())
                     return await self._relay(
-                        _Viewer(socket=socket, grant=grant, display=display, hand=hand, has_words=has_words)
+                        _Viewer(socket=socket, grant=grant, display=display, control=control, has_messages=has_messages)
                     )
         except AuditUnavailable:
             return UNRECORDED
@@ -142,45 +150,39 @@ class VncBridge:
             return NO_DISPLAY
 
     @contextmanager
-    def _seated(self, subject: str) -> Iterator[None]:
-        self._seats[subject] += 1
+    def _counted(self, subject: str) -> Iterator[None]:
+        self._viewers[subject] += 1
         try:
             yield
         finally:
-            self._seats[subject] -= 1
-            if not self._seats[subject]:
-                del self._seats[subject]
+            self._viewers[subject] -= 1
+            if not self._viewers[subject]:
+                del self._viewers[subject]
 
     @asynccontextmanager
     async def _recorded(self, grant: TicketGrant, viewer_id: str) -> AsyncIterator[None]:
-        began = self._clock.monotonic()
-        facts = AuditRecord(
+        """Record the viewer's arrival before the block and its departure after it. Raises: AuditUnavailable."""
+        connected_at = self._clock.monotonic()
+        record = AuditRecord(
             kind=RecordKind.VIEWER_CONNECTED,
             call_id=viewer_id,
             subject=grant.subject,
             tool=TOOL,
             subcommand=grant.mode.value,
         )
-        await self._audit.record(facts)
+        await self._audit.record(record)
         try:
             yield
         finally:
-            with anyio.move_on_after(_LAST_RECORD_SECONDS, shield=True):
+            duration_ms = round((self._clock.monotonic() - connected_at) * 1000, 1)
+            with anyio.move_on_after(_FINAL_RECORD_SECONDS, shield=True):
                 try:
-                    await self._audit.record(
-                        AuditRecord(
-                            kind=RecordKind.VIEWER_LEFT,
-                            call_id=viewer_id,
-                            subject=grant.subject,
-                            tool=TOOL,
-                            subcommand=grant.mode.value,
-                            duration_ms=round((self._clock.monotonic() - began) * 1000, 1),
-                        )
-                    )
+                    await self._audit.record(replace(record, kind=RecordKind.VIEWER_LEFT, duration_ms=duration_ms))
                 except AuditUnavailable:
                     log.exception("viewer_left_not_recorded", viewer_id=viewer_id)
 
     async def _connect_display(self) -> ByteStream:
+        """Raises: BrowserUnavailable."""
         with anyio.move_on_after(DISPLAY_SECONDS):
             while True:
                 try:
@@ -190,21 +192,21 @@ class VncBridge:
         raise BrowserUnavailable("the display does not accept viewers")
 
     async def _relay(self, viewer: _Viewer) -> CloseReason:
-        """Runs until the first of the four has a reason to end."""
+        """Run four tasks and return the reason of the first that ends."""
         ends: list[CloseReason] = []
 
-        async def until_end(work: Callable[[_Viewer], Awaitable[CloseReason]]) -> None:
-            ends.append(await _ended_in_words(work, viewer))
+        async def run_until_end(work: Callable[[_Viewer], Awaitable[CloseReason]]) -> None:
+            ends.append(await _close_reason(work, viewer))
             tasks.cancel_scope.cancel()
 
         async with anyio.create_task_group() as tasks:
-            for work in (self._to_display, self._to_viewer, self._keep_informed, self._expire):
-                tasks.start_soon(until_end, work)
+            for work in (self._to_display, self._to_viewer, self._send_updates, self._wait_for_expiry):
+                tasks.start_soon(run_until_end, work)
         return ends[0]
 
     async def _to_viewer(self, viewer: _Viewer) -> CloseReason:
         while True:
-            # One chunk is under way at a time: a slow viewer slows the display's sending, and nothing piles up here.
+            # One chunk at a time: a slow viewer causes backpressure on the display, and nothing is buffered here.
             data = await viewer.display.receive(_CHUNK_BYTES)
             with anyio.fail_after(STALL_SECONDS):
                 await viewer.socket.send_bytes(data)
@@ -213,12 +215,12 @@ class VncBridge:
         while True:
             frame = await viewer.socket.receive()
             if frame["type"] == "websocket.disconnect":
-                return LEFT
+                return CLIENT_LEFT
             text = frame.get("text")
             if text is not None:
-                farewell = await self._fulfil(viewer, text)
-                if farewell is not None:
-                    return farewell
+                end = await self._handle_request(viewer, text)
+                if end is not None:
+                    return end
                 continue
             content: bytes = frame["bytes"]
             if len(content) > MAX_FRAME_BYTES:
@@ -228,65 +230,59 @@ class VncBridge:
                 with anyio.fail_after(STALL_SECONDS):
                     await viewer.display.send(b"".join(passed))
 
-    async def _fulfil(self, viewer: _Viewer, text: str) -> CloseReason | None:
-        if not viewer.has_words:
+    async def _handle_request(self, viewer: _Viewer, text: str) -> CloseReason | None:
+        if not viewer.has_messages:
             return NOT_UNDERSTOOD
-        asked = viewer_words.read_wish(text)
-        if viewer.hand is None:
+        parsed = parse_request(text)
+        if viewer.control is None:
             return VIEW_ONLY
-        match asked.wish:
+        match parsed.request:
             case ViewerRequest.TAKE_OVER:
-                await viewer.hand.take_over()
+                await viewer.control.take_over()
             case ViewerRequest.HAND_BACK:
-                await viewer.hand.hand_back()
+                await viewer.control.hand_back()
             case ViewerRequest.RAISE:
-                await self._windows.bring_to_front(viewer.grant.subject, asked.session_id)
+                await self._windows.bring_to_front(viewer.grant.subject, parsed.session_id)
         return None
 
-    async def _keep_informed(self, viewer: _Viewer) -> CloseReason:
-        """Looks a few times a second: cheaper than to be woken by every key, and nobody sees the difference."""
-        if viewer.has_words:
-            await self._tell(
-                viewer,
-                viewer_words.hello(
-                    viewer.grant,
-                    now=self._clock.monotonic(),
-                    control_idle_seconds=self._takeover.idle_seconds,
-                ),
-            )
+    async def _send_updates(self, viewer: _Viewer) -> CloseReason:
+        """Poll for changes. Polling is cheaper than a wake-up for every key."""
+        now, idle_seconds = self._clock.monotonic(), self._takeover.idle_seconds
+        if viewer.has_messages:
+            await self._send_text(viewer, hello_message(viewer.grant, now=now, control_idle_seconds=idle_seconds))
         while True:
-            if viewer.hand is not None:
-                await viewer.hand.settle()
+            if viewer.control is not None:
+                await viewer.control.record_end()
             await self._windows.show_latest()
-            if viewer.has_words:
-                await self._tell_news(viewer)
-            await anyio.sleep(_PULSE_SECONDS)
+            if viewer.has_messages:
+                await self._send_changes(viewer)
+            await anyio.sleep(_POLL_SECONDS)
 
-    async def _tell_news(self, viewer: _Viewer) -> None:
-        entries = self._activity.newer(viewer.grant.subject, than=viewer.told_activity)
+    async def _send_changes(self, viewer: _Viewer) -> None:
+        entries = self._activity.entries_after(viewer.grant.subject, viewer.sent_entry_number)
         if entries:
-            viewer.told_activity = entries[-1].number
-            await self._tell(viewer, viewer_words.activity_words(entries))
-        situation = self._situation(viewer)
-        if situation != viewer.told_situation:
-            viewer.told_situation = situation
-            await self._tell(viewer, viewer_words.situation_words(situation, now=self._clock.monotonic()))
+            viewer.sent_entry_number = entries[-1].number
+            await self._send_text(viewer, activity_message(entries))
+        state = self._state(viewer)
+        if state != viewer.sent_state:
+            viewer.sent_state = state
+            await self._send_text(viewer, state_message(state, now=self._clock.monotonic()))
 
-    def _situation(self, viewer: _Viewer) -> ViewerState:
-        hand = viewer.hand
+    def _state(self, viewer: _Viewer) -> ViewerState:
+        control = viewer.control
         return ViewerState(
             person_in_control=self._takeover.seconds_left() > 0,
-            you=hand is not None and hand.in_control,
-            held=hand is not None and hand.holds,
+            you=control is not None and control.in_control,
+            held=control is not None and control.has_taken_over,
             open_sessions=self._windows.count(),
             windows=tuple(self._windows.windows(viewer.grant.subject)),
         )
 
-    async def _tell(self, viewer: _Viewer, text: str) -> None:
+    async def _send_text(self, viewer: _Viewer, text: str) -> None:
         with anyio.fail_after(STALL_SECONDS):
             await viewer.socket.send_text(text)
 
-    async def _expire(self, viewer: _Viewer) -> CloseReason:
+    async def _wait_for_expiry(self, viewer: _Viewer) -> CloseReason:
         if viewer.grant.ends_at is None:
             await anyio.sleep_forever()
         else:
@@ -295,25 +291,26 @@ class VncBridge:
 
 
 async def _may_pass(viewer: _Viewer, message: ClientMessage) -> bool:
-    """Whether the display gets this message. It is the only way from a viewer to the display."""
+    """Decide whether the display receives this message. Viewers reach the display in no other way."""
     match message.effect:
         case Effect.PICTURE:
             return True
-        case Effect.INPUT if viewer.hand is not None:
-            await viewer.hand.touch()
+        case Effect.INPUT if viewer.control is not None:
+            await viewer.control.on_input()
             return True
-        case Effect.MOTION if viewer.hand is not None:
-            return viewer.hand.move()
+        case Effect.MOTION if viewer.control is not None:
+            return viewer.control.on_motion()
         case _:
             return False
 
 
-async def _ended_in_words(work: Callable[[_Viewer], Awaitable[CloseReason]], viewer: _Viewer) -> CloseReason:
+async def _close_reason(work: Callable[[_Viewer], Awaitable[CloseReason]], viewer: _Viewer) -> CloseReason:
+    """Run one task of a viewer and map its failures to a close reason."""
     try:
         return await work(viewer)
     except WebSocketDisconnect:
-        return LEFT
-    except (RfbRefused, WordsRefused):
+        return CLIENT_LEFT
+    except (RfbRefused, RequestRefused):
         return NOT_UNDERSTOOD
     except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
         return DISPLAY_ENDED

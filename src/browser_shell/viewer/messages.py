@@ -1,4 +1,4 @@
-"""What the server and the page tell each other beside the picture, as JSON in text frames."""
+"""Messages between the server and the page besides the picture: JSON in text frames."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from browser_shell.core.errors import BrowserShellError
 from browser_shell.core.json_values import JsonObject
 from browser_shell.viewer.activity import Entry
 
-MAX_WORDS = 1024
-"""Longest message from a page."""
+MAX_REQUEST_CHARACTERS = 1024
 
 
-class WordsRefused(BrowserShellError):
-    """The page said something that is not in this list."""
+class RequestRefused(BrowserShellError):
+    """The page sent a message that is not a `ViewerRequest`."""
 
 
 class ViewerRequest(Enum):
-    """What a page may ask for."""
+    """Requests that a page may send."""
 
     TAKE_OVER = "take_over"
     HAND_BACK = "hand_back"
@@ -30,16 +29,16 @@ class ViewerRequest(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ParsedRequest:
-    """One wish."""
+    """A request with its argument."""
 
-    wish: ViewerRequest
+    request: ViewerRequest
     session_id: str = ""
     """The session whose window to raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewerState:
-    """What a viewer is shown besides the picture. It is told again whenever it differs."""
+    """State shown besides the picture. It is sent again whenever it changes."""
 
     person_in_control: bool
     you: bool
@@ -50,24 +49,24 @@ class ViewerState:
     windows: tuple[SessionWindow, ...]
 
 
-def read_wish(text: str) -> ParsedRequest:
-    """Raises: WordsRefused."""
-    if len(text) > MAX_WORDS:
-        raise WordsRefused("too many words")
+def parse_request(text: str) -> ParsedRequest:
+    """Raises: RequestRefused."""
+    if len(text) > MAX_REQUEST_CHARACTERS:
+        raise RequestRefused("the request is too long")
     try:
-        words = json.loads(text)
-        wish = ViewerRequest(words["type"])
-        session_id = words["session"] if wish is ViewerRequest.RAISE else ""
-    except (ValueError, TypeError, KeyError, RecursionError) as wrong:
-        raise WordsRefused("not a wish that this server knows") from wrong
+        message = json.loads(text)
+        request = ViewerRequest(message["type"])
+        session_id = message["session"] if request is ViewerRequest.RAISE else ""
+    except (ValueError, TypeError, KeyError, RecursionError) as invalid:
+        raise RequestRefused("unknown request") from invalid
     if not isinstance(session_id, str):
-        raise WordsRefused("a session is named by its id")
-    return ParsedRequest(wish, session_id)
+        raise RequestRefused("the session is not named by its id")
+    return ParsedRequest(request, session_id)
 
 
-def hello(grant: TicketGrant, *, now: float, control_idle_seconds: float) -> str:
+def hello_message(grant: TicketGrant, *, now: float, control_idle_seconds: float) -> str:
     seconds_left = None if grant.ends_at is None else round(max(0.0, grant.ends_at - now))
-    return _text(
+    return _compact_json(
         {
             "type": "hello",
             "mode": grant.mode.value,
@@ -78,11 +77,11 @@ def hello(grant: TicketGrant, *, now: float, control_idle_seconds: float) -> str
     )
 
 
-def activity_words(entries: Sequence[Entry]) -> str:
-    return _text({"type": "activity", "entries": [_entry_words(entry) for entry in entries]})
+def activity_message(entries: Sequence[Entry]) -> str:
+    return _compact_json({"type": "activity", "entries": [_entry_json(entry) for entry in entries]})
 
 
-def _entry_words(entry: Entry) -> JsonObject:
+def _entry_json(entry: Entry) -> JsonObject:
     activity = entry.activity
     return {
         "number": entry.number,
@@ -95,14 +94,14 @@ def _entry_words(entry: Entry) -> JsonObject:
     }
 
 
-def situation_words(situation: ViewerState, *, now: float) -> str:
-    return _text(
+def state_message(state: ViewerState, *, now: float) -> str:
+    return _compact_json(
         {
             "type": "situation",
-            "person_in_control": situation.person_in_control,
-            "you": situation.you,
-            "held": situation.held,
-            "open_sessions": situation.open_sessions,
+            "person_in_control": state.person_in_control,
+            "you": state.you,
+            "held": state.held,
+            "open_sessions": state.open_sessions,
             "sessions": [
                 {
                     "id": window.session_id,
@@ -111,11 +110,11 @@ def situation_words(situation: ViewerState, *, now: float) -> str:
                     "idle_seconds": round(max(0.0, now - window.last_used)),
                     "front": window.in_front,
                 }
-                for window in situation.windows
+                for window in state.windows
             ],
         }
     )
 
 
-def _text(message: JsonObject) -> str:
+def _compact_json(message: JsonObject) -> str:
     return json.dumps(message, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Tickets: short-lived, for one socket, made by a caller with a token for a page that cannot send one."""
+"""Tickets: short-lived, single-use credentials for viewer sockets. Pages cannot send a bearer token there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.document import ViewingSection
 
 DEFAULT_SECONDS = 30
-MAX_OPEN_OF_ONE = 64
+MAX_OPEN_PER_SUBJECT = 64
 MAX_OPEN = 1024
 MAX_BODY_BYTES = 4 * 1024
 _RANDOM_BYTES = 32
@@ -29,17 +29,17 @@ _RANDOM_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ticket:
-    number: str
-    """Joins the records of its making and its end. It opens nothing."""
+    ticket_id: str
+    """Identifies the ticket in audit records. It is not a credential."""
     grant: TicketGrant
-    good_until: float
+    expires_at: float
 
 
 @dataclass(slots=True, kw_only=True)
 class Tickets:
-    """All tickets that were made and not spent. They live in this process only, and time is monotonic.
+    """Issued tickets that are not redeemed yet, in memory. Times are monotonic.
 
-    Nothing here awaits, so of two sockets with one ticket exactly one finds it.
+    No method awaits, so two sockets cannot redeem the same ticket.
     """
 
     clock: Clock
@@ -48,56 +48,52 @@ class Tickets:
     _open: dict[str, _Ticket] = field(default_factory=dict)
 
     def issue(self, principal: Principal, mode: ViewMode) -> tuple[str, str] | None:
-        """The ticket and its number; None when there are too many."""
+        """Return a new ticket and its id; None when too many are open."""
         now = self.clock.monotonic()
-        self._forget_old(now)
-        of_one = sum(1 for ticket in self._open.values() if ticket.grant.subject == principal.subject)
-        if of_one >= MAX_OPEN_OF_ONE or len(self._open) >= MAX_OPEN:
+        self._remove_expired(now)
+        own = sum(1 for ticket in self._open.values() if ticket.grant.subject == principal.subject)
+        if own >= MAX_OPEN_PER_SUBJECT or len(self._open) >= MAX_OPEN:
             return None
-        text, number = secrets.token_urlsafe(_RANDOM_BYTES), self.new_id()
+        text, ticket_id = secrets.token_urlsafe(_RANDOM_BYTES), self.new_id()
         grant = TicketGrant(subject=principal.subject, mode=mode, ends_at=self.ends_at(principal))
-        good_until = now + self.seconds if grant.ends_at is None else min(now + self.seconds, grant.ends_at)
-        self._open[text] = _Ticket(number=number, grant=grant, good_until=good_until)
-        return text, number
+        expires_at = now + self.seconds if grant.ends_at is None else min(now + self.seconds, grant.ends_at)
+        self._open[text] = _Ticket(ticket_id=ticket_id, grant=grant, expires_at=expires_at)
+        return text, ticket_id
 
     def ends_at(self, principal: Principal) -> float | None:
-        """The monotonic moment at which the principal's token expires."""
+        """Return the monotonic time at which the principal's token expires."""
         if principal.expires_at is None:
             return None
         return self.clock.monotonic() + principal.expires_at - self.clock.wall()
 
-    def is_good(self, text: str) -> bool:
-        """Whether a socket could be opened with it now. Nothing is spent."""
+    def is_valid(self, text: str) -> bool:
+        """Return whether `redeem` would succeed now."""
         ticket = self._open.get(text)
-        return ticket is not None and self.clock.monotonic() < ticket.good_until
+        return ticket is not None and self.clock.monotonic() < ticket.expires_at
 
     def redeem(self, text: str) -> tuple[str, TicketGrant] | None:
-        """Spends a ticket. Its number and its worth; None for one that is unknown, expired or spent."""
+        """Use up a ticket. Return its id and grant; None for an unknown, expired or used ticket."""
         ticket = self._open.pop(text, None)
-        if ticket is None or self.clock.monotonic() >= ticket.good_until:
+        if ticket is None or self.clock.monotonic() >= ticket.expires_at:
             return None
-        return ticket.number, ticket.grant
+        return ticket.ticket_id, ticket.grant
 
-    def spend(self, ticket: str) -> TicketGrant | None:
-        redeemed = self.redeem(ticket)
-        return redeemed[1] if redeemed else None
-
-    def _forget_old(self, now: float) -> None:
-        for text in [text for text, ticket in self._open.items() if now >= ticket.good_until]:
+    def _remove_expired(self, now: float) -> None:
+        for text in [text for text, ticket in self._open.items() if now >= ticket.expires_at]:
             del self._open[text]
 
 
 def ticket_in(query: bytes) -> str | None:
-    """The ticket that a query names, the last one if several; '' for one that cannot be read."""
+    """Return the last ticket in a query; '' for a malformed query, which no ticket matches."""
     try:
-        found = [value for name, value in _pairs(query) if name == "ticket"]
+        tickets = [value for name, value in _pairs(query) if name == "ticket"]
     except ValueError:
         return ""
-    return found[-1] if found else None
+    return tickets[-1] if tickets else None
 
 
 def without_ticket(query: bytes) -> bytes:
-    """The query as others may see and log it."""
+    """Return the query without tickets, so that it may be logged."""
     return urlencode([(name, value) for name, value in _pairs(query) if name != "ticket"]).encode("ascii")
 
 
@@ -106,8 +102,8 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TicketDesk:
-    """The ASGI application behind `/tickets`. The gateway has named the caller."""
+class TicketEndpoint:
+    """The ASGI application behind `/tickets`. The gateway has authenticated the caller."""
 
     tickets: Tickets
     viewing: ViewingSection
@@ -118,7 +114,7 @@ class TicketDesk:
         await response(scope, receive, send)
 
     async def _answer(self, principal: Principal, request: Request) -> Response:
-        mode = _wanted_mode(await request.body())
+        mode = _requested_mode(await request.body())
         if mode is None:
             return refusal(400, 'the body may be empty or {"mode": "view"} or {"mode": "control"}')
         decision = self.viewing.decide(principal.subject, mode)
@@ -127,26 +123,26 @@ class TicketDesk:
         issued = self.tickets.issue(principal, mode)
         if issued is None:
             return refusal(429, "too many open tickets", {"Retry-After": str(self.tickets.seconds)})
-        text, number = issued
+        text, ticket_id = issued
         try:
-            await self._record(principal, mode, number=number)
+            await self._record(principal, mode, ticket_id=ticket_id)
         except AuditUnavailable:
-            self.tickets.spend(text)
+            self.tickets.redeem(text)
             return refusal(503, "the server cannot record tickets, so it makes none")
         return JSONResponse({"ticket": text, "expires_in": self.tickets.seconds})
 
     async def _refused(self, principal: Principal, mode: ViewMode, decision: Decision) -> Response:
         try:
-            await self._record(principal, mode, number=self.tickets.new_id(), rule_id=decision.rule_id)
+            await self._record(principal, mode, ticket_id=self.tickets.new_id(), rule_id=decision.rule_id)
         except AuditUnavailable:
             return refusal(503, "the server cannot record tickets, so it makes none")
         return refusal(403, f"{decision.reason} (rule {decision.rule_id})")
 
-    async def _record(self, principal: Principal, mode: ViewMode, *, number: str, rule_id: str = "") -> None:
+    async def _record(self, principal: Principal, mode: ViewMode, *, ticket_id: str, rule_id: str = "") -> None:
         await self.audit.record(
             AuditRecord(
                 kind=RecordKind.POLICY_BLOCKED if rule_id else RecordKind.TICKET_ISSUED,
-                call_id=number,
+                call_id=ticket_id,
                 subject=principal.subject,
                 tool="viewer",
                 subcommand=mode.value,
@@ -155,16 +151,13 @@ class TicketDesk:
         )
 
 
-def _wanted_mode(body: bytes) -> ViewMode | None:
+def _requested_mode(body: bytes) -> ViewMode | None:
     if not body:
         return ViewMode.VIEW
     try:
-        wanted = parse_json(body.decode("utf-8"))
-    except ValueError:
-        return None
-    if not isinstance(wanted, dict) or wanted.keys() - {"mode"}:
-        return None
-    try:
-        return ViewMode(wanted.get("mode", "view"))
+        request = parse_json(body.decode("utf-8"))
+        if not isinstance(request, dict) or request.keys() - {"mode"}:
+            return None
+        return ViewMode(request.get("mode", "view"))
     except ValueError:
         return None

@@ -8,26 +8,26 @@ from browser_shell.core.access import Activity, SessionWindow, TicketGrant, View
 from browser_shell.viewer.activity import Entry
 from browser_shell.viewer.messages import (
     ParsedRequest,
+    RequestRefused,
     ViewerRequest,
     ViewerState,
-    WordsRefused,
-    activity_words,
-    hello,
-    read_wish,
-    situation_words,
+    activity_message,
+    hello_message,
+    parse_request,
+    state_message,
 )
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "parsed"),
     [
         ('{"type":"take_over"}', ParsedRequest(ViewerRequest.TAKE_OVER)),
         ('{"type":"hand_back"}', ParsedRequest(ViewerRequest.HAND_BACK)),
         ('{"type":"raise","session":"s1"}', ParsedRequest(ViewerRequest.RAISE, "s1")),
     ],
 )
-def test_a_page_can_wish_for_three_things(text: str, asked: ParsedRequest) -> None:
-    assert read_wish(text) == asked
+def test_request_is_parsed(text: str, parsed: ParsedRequest) -> None:
+    assert parse_request(text) == parsed
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_a_page_can_wish_for_three_things(text: str, asked: ParsedRequest) -> No
         "[" * 1000,
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(WordsRefused):
-        read_wish(text)
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(RequestRefused):
+        parse_request(text)
 
 
-def test_the_first_words_say_what_the_socket_is_worth() -> None:
+def test_hello_describes_the_grant() -> None:
     grant = TicketGrant(subject="alice", mode=ViewMode.CONTROL, ends_at=130.4)
-    assert json.loads(hello(grant, now=100.0, control_idle_seconds=10)) == {
+    assert json.loads(hello_message(grant, now=100.0, control_idle_seconds=10)) == {
         "type": "hello",
         "mode": "control",
         "subject": "alice",
@@ -63,11 +63,11 @@ def test_the_first_words_say_what_the_socket_is_worth() -> None:
     }
 
 
-def test_a_call_is_told_with_time_session_subcommand_result_and_duration() -> None:
+def test_activity_message_describes_each_call() -> None:
     activity = Activity(
         at=1.5, subject="alice", session_id="s1", what="open", result="ok", detail="a.example", duration_ms=12.5
     )
-    assert json.loads(activity_words([Entry(3, activity)])) == {
+    assert json.loads(activity_message([Entry(3, activity)])) == {
         "type": "activity",
         "entries": [
             {
@@ -83,10 +83,10 @@ def test_a_call_is_told_with_time_session_subcommand_result_and_duration() -> No
     }
 
 
-def test_sessions_are_told_with_how_long_they_have_been_idle() -> None:
+def test_state_message_lists_sessions_with_their_idle_time() -> None:
     window = SessionWindow(session_id="s1", host="a.example", title="A", last_used=90.0, in_front=True)
-    situation = ViewerState(person_in_control=True, you=False, held=False, open_sessions=3, windows=(window,))
-    assert json.loads(situation_words(situation, now=100.0)) == {
+    state = ViewerState(person_in_control=True, you=False, held=False, open_sessions=3, windows=(window,))
+    assert json.loads(state_message(state, now=100.0)) == {
         "type": "situation",
         "person_in_control": True,
         "you": False,

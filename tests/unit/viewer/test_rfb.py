@@ -81,7 +81,7 @@ def read(data: bytes) -> list[ClientMessage]:
         (pointer(0), Effect.MOTION),
     ],
 )
-def test_messages_are_told_apart_and_kept_whole(message: bytes, effect: Effect) -> None:
+def test_message_is_classified_and_unchanged(message: bytes, effect: Effect) -> None:
     assert read(message) == [ClientMessage(effect, message)]
 
 
@@ -97,7 +97,7 @@ def test_messages_are_told_apart_and_kept_whole(message: bytes, effect: Effect) 
         XVP,
     ],
 )
-def test_clipboard_size_and_power_are_never_passed_on_and_what_follows_is_understood(message: bytes) -> None:
+def test_clipboard_size_and_power_messages_are_dropped_and_the_next_message_is_parsed(message: bytes) -> None:
     first, second = read(message + key())
     assert first == ClientMessage(Effect.NEVER, b"")
     assert second == ClientMessage(Effect.INPUT, key())
@@ -105,7 +105,7 @@ def test_clipboard_size_and_power_are_never_passed_on_and_what_follows_is_unders
 
 @pytest.mark.promise("view:strict-reader")
 @pytest.mark.parametrize("kind", sorted(set(range(256)) - {0, 2, 3, 4, 5, 6, 150, 248, 250, 251, 255}))
-def test_every_other_message_type_ends_the_stream(kind: int) -> None:
+def test_unknown_message_type_ends_the_stream(kind: int) -> None:
     with pytest.raises(RfbRefused):
         read(bytes([kind]))
 
@@ -113,7 +113,7 @@ def test_every_other_message_type_ends_the_stream(kind: int) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        b"\xff\x01",  # QEMU audio: its length depends on what follows
+        b"\xff\x01",  # QEMU audio, of variable length
         encodings(*[0] * (MAX_ENCODINGS + 1))[:4],
         fence(b"x" * 65)[:9],
         struct.pack(">Bxxxi", 6, MAX_CUT_TEXT_BYTES + 1),
@@ -121,13 +121,13 @@ def test_every_other_message_type_ends_the_stream(kind: int) -> None:
         struct.pack(">Bxxxi", 6, -(2**31)),
     ],
 )
-def test_what_is_too_long_or_unknown_ends_the_stream_before_it_is_collected(message: bytes) -> None:
+def test_oversized_or_unknown_message_is_refused_before_it_is_buffered(message: bytes) -> None:
     with pytest.raises(RfbRefused):
         read(message)
 
 
 @pytest.mark.parametrize(
-    "greeting",
+    "handshake",
     [
         b"RFB 003.003\n",
         b"RFB 003.007\n",
@@ -136,30 +136,30 @@ def test_what_is_too_long_or_unknown_ends_the_stream_before_it_is_collected(mess
         b"RFB 003.008\n\x10",  # Tight
     ],
 )
-def test_only_rfb_3_8_without_a_password_is_spoken(greeting: bytes) -> None:
+def test_other_versions_and_security_types_are_refused(handshake: bytes) -> None:
     with pytest.raises(RfbRefused):
-        ClientStream().feed(greeting)
+        ClientStream().feed(handshake)
 
 
-@pytest.mark.parametrize("asked", [b"\x00", b"\x01", b"\xff"])
-def test_a_viewer_that_wants_to_be_alone_shares_all_the_same(asked: bytes) -> None:
-    messages = ClientStream().feed(HANDSHAKE[:-1] + asked)
+@pytest.mark.parametrize("flag", [b"\x00", b"\x01", b"\xff"])
+def test_request_for_exclusive_access_becomes_shared_access(flag: bytes) -> None:
+    messages = ClientStream().feed(HANDSHAKE[:-1] + flag)
     assert b"".join(message.content for message in messages) == HANDSHAKE
 
 
 @pytest.mark.promise("view:strict-reader")
-def test_the_display_is_not_told_of_encodings_that_change_what_a_viewer_may_say() -> None:
+def test_encodings_that_change_client_messages_are_filtered_out() -> None:
     (message,) = read(encodings(TIGHT, EXTENDED_MOUSE, EXTENDED_CLIPBOARD, XVP_ENCODING, GII, -26, 424242))
     assert message.content == encodings(TIGHT, -26)
 
 
-def test_the_bit_that_would_announce_a_seventh_byte_is_taken_out_of_a_pointer_message() -> None:
+def test_bit_for_extended_mouse_buttons_is_cleared() -> None:
     (first, second) = read(pointer(0x81) + key())
     assert first.content == pointer(0x01)
     assert second.content == key()
 
 
-def test_a_release_is_input_and_only_then_motion_is_motion() -> None:
+def test_button_release_is_input_and_later_movement_is_motion() -> None:
     effects = [message.effect for message in read(pointer(1) + pointer(1, 30) + pointer(0, 30) + pointer(0, 40))]
     assert effects == [Effect.INPUT, Effect.INPUT, Effect.INPUT, Effect.MOTION]
 
@@ -179,8 +179,8 @@ any_message = st.one_of(
 )
 
 
-def outcome(chunks: Sequence[bytes]) -> tuple[list[ClientMessage], bool]:
-    """All messages until the stream was refused, if it was."""
+def feed_all(chunks: Sequence[bytes]) -> tuple[list[ClientMessage], bool]:
+    """Return the messages before a refusal, and whether there was one."""
     stream, messages = ClientStream(), list[ClientMessage]()
     for chunk in chunks:
         try:
@@ -190,35 +190,35 @@ def outcome(chunks: Sequence[bytes]) -> tuple[list[ClientMessage], bool]:
     return messages, False
 
 
-def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
+def split(data: bytes, places: Sequence[int]) -> list[bytes]:
     marks = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     return [data[start:end] for start, end in pairwise(marks)]
 
 
 @given(st.lists(any_message, max_size=30), st.lists(st.integers(0, 10**6), max_size=60))
-def test_where_the_network_cuts_makes_no_difference(messages: list[bytes], places: list[int]) -> None:
+def test_chunk_boundaries_do_not_matter(messages: list[bytes], places: list[int]) -> None:
     data = HANDSHAKE + b"".join(messages)
-    whole, refused = outcome([data])
+    expected, refused = feed_all([data])
     assert not refused
-    assert len(whole) == 3 + len(messages)
-    assert outcome(cut(data, places)) == (whole, False)
-    assert outcome([data[place : place + 1] for place in range(len(data))]) == (whole, False)
+    assert len(expected) == 3 + len(messages)
+    assert feed_all(split(data, places)) == (expected, False)
+    assert feed_all([data[place : place + 1] for place in range(len(data))]) == (expected, False)
 
 
 @given(st.binary(max_size=400), st.lists(st.integers(0, 10**6), max_size=30))
-def test_arbitrary_bytes_are_refused_or_understood_but_never_differently(noise: bytes, places: list[int]) -> None:
+def test_arbitrary_bytes_are_parsed_the_same_way_in_any_chunks(noise: bytes, places: list[int]) -> None:
     data = HANDSHAKE + noise
-    by_byte = outcome([data[place : place + 1] for place in range(len(data))])
-    pieces = outcome(cut(data, places))
+    by_byte = feed_all([data[place : place + 1] for place in range(len(data))])
+    pieces = feed_all(split(data, places))
     assert pieces[1] == by_byte[1]
-    # A refusal in the middle of a chunk takes the messages of that chunk with it: fewer may pass, never others.
+    # A refusal also drops the earlier messages of its chunk, so fewer messages may pass, but never different ones.
     assert by_byte[0][: len(pieces[0])] == pieces[0]
     assert pieces[1] or pieces[0] == by_byte[0]
 
 
 @given(st.lists(any_message, max_size=30))
-def test_what_is_passed_on_is_read_the_same_way_again(messages: list[bytes]) -> None:
-    """The display reads what we wrote: nothing in it may look like something else."""
+def test_passed_messages_parse_to_the_same_messages_again(messages: list[bytes]) -> None:
+    """The display must see the same message boundaries as this parser."""
     passed = [message for message in read(b"".join(messages)) if message.effect is not Effect.NEVER]
     again = read(b"".join(message.content for message in passed))
     assert again == passed

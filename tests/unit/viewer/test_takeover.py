@@ -4,7 +4,7 @@ import pytest
 
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.records import RecordKind
-from browser_shell.viewer.takeover import LONGEST_HOLD_SECONDS, WAIT_WHILE_HELD_SECONDS, Takeover
+from browser_shell.viewer.takeover import MAX_TAKEOVER_SECONDS, TAKEOVER_RETRY_SECONDS, Takeover
 from support.fakes import FakeClock, FullDiskAudit, RecordingAudit
 
 
@@ -12,21 +12,21 @@ def a_takeover(clock: FakeClock, audit: RecordingAudit | None = None) -> Takeove
     return Takeover(clock=clock, audit=audit or RecordingAudit(), idle_seconds=10)
 
 
-async def test_nobody_is_in_control_at_first_nor_by_merely_watching() -> None:
+async def test_open_socket_alone_gives_no_control() -> None:
     takeover = a_takeover(FakeClock())
-    async with takeover.hand(subject="alice", viewer_id="v1") as hand:
+    async with takeover.viewer_control(subject="alice", viewer_id="v1") as control:
         assert takeover.seconds_left() == 0
-        assert not hand.in_control
+        assert not control.in_control
 
 
-async def test_a_key_gives_control_until_some_time_after_the_last_one() -> None:
+async def test_input_gives_control_until_the_idle_time_has_passed() -> None:
     clock = FakeClock()
     takeover = a_takeover(clock)
-    async with takeover.hand(subject="alice", viewer_id="v1") as hand:
-        await hand.touch()
+    async with takeover.viewer_control(subject="alice", viewer_id="v1") as control:
+        await control.on_input()
         clock.advance(6)
         assert takeover.seconds_left() == 4
-        await hand.touch()
+        await control.on_input()
         assert takeover.seconds_left() == 10
         clock.advance(9.9)
         assert takeover.seconds_left() > 0
@@ -34,59 +34,59 @@ async def test_a_key_gives_control_until_some_time_after_the_last_one() -> None:
         assert takeover.seconds_left() == 0
 
 
-async def test_moving_the_mouse_gives_no_control_but_keeps_it() -> None:
+async def test_pointer_motion_extends_control_but_does_not_start_it() -> None:
     clock = FakeClock()
     takeover = a_takeover(clock)
-    async with takeover.hand(subject="alice", viewer_id="v1") as hand:
-        assert not hand.move()
+    async with takeover.viewer_control(subject="alice", viewer_id="v1") as control:
+        assert not control.on_motion()
         assert takeover.seconds_left() == 0
-        await hand.touch()
+        await control.on_input()
         clock.advance(9)
-        assert hand.move()
+        assert control.on_motion()
         assert takeover.seconds_left() == 10
 
 
-async def test_the_button_gives_control_until_it_is_handed_back() -> None:
+async def test_takeover_lasts_until_it_is_handed_back() -> None:
     clock = FakeClock()
     takeover = a_takeover(clock)
-    async with takeover.hand(subject="alice", viewer_id="v1") as hand:
-        await hand.take_over()
+    async with takeover.viewer_control(subject="alice", viewer_id="v1") as control:
+        await control.take_over()
         clock.advance(600)
-        assert takeover.seconds_left() == WAIT_WHILE_HELD_SECONDS
-        await hand.touch()
-        await hand.hand_back()
+        assert takeover.seconds_left() == TAKEOVER_RETRY_SECONDS
+        await control.on_input()
+        await control.hand_back()
         assert takeover.seconds_left() == 0
 
 
-async def test_a_takeover_that_nobody_hands_back_ends_by_itself() -> None:
+async def test_takeover_expires_without_a_hand_back() -> None:
     clock = FakeClock()
     takeover = a_takeover(clock)
-    async with takeover.hand(subject="alice", viewer_id="v1") as hand:
-        await hand.take_over()
-        clock.advance(LONGEST_HOLD_SECONDS - 1)
+    async with takeover.viewer_control(subject="alice", viewer_id="v1") as control:
+        await control.take_over()
+        clock.advance(MAX_TAKEOVER_SECONDS - 1)
         assert takeover.seconds_left() == 1
         clock.advance(1)
         assert takeover.seconds_left() == 0
 
 
-async def test_control_ends_when_the_viewer_goes() -> None:
+async def test_control_ends_when_the_viewer_disconnects() -> None:
     audit = RecordingAudit()
     takeover = a_takeover(FakeClock(), audit)
-    async with takeover.hand(subject="alice", viewer_id="v1") as hand:
-        await hand.take_over()
+    async with takeover.viewer_control(subject="alice", viewer_id="v1") as control:
+        await control.take_over()
     assert takeover.seconds_left() == 0
-    assert takeover._hands == []
+    assert takeover._controls == []
     assert [(record.kind, record.subcommand) for record in audit.records] == [
         (RecordKind.TAKEOVER_BEGUN, "button"),
         (RecordKind.TAKEOVER_ENDED, "left"),
     ]
 
 
-async def test_two_people_are_waited_for_until_both_are_done() -> None:
+async def test_agents_wait_until_every_viewer_has_handed_back() -> None:
     takeover = a_takeover(FakeClock())
     async with (
-        takeover.hand(subject="alice", viewer_id="v1") as first,
-        takeover.hand(subject="bob", viewer_id="v2") as second,
+        takeover.viewer_control(subject="alice", viewer_id="v1") as first,
+        takeover.viewer_control(subject="bob", viewer_id="v2") as second,
     ):
         await first.take_over()
         await second.take_over()
@@ -96,17 +96,17 @@ async def test_two_people_are_waited_for_until_both_are_done() -> None:
         assert takeover.seconds_left() == 0
 
 
-async def test_each_control_is_recorded_once_with_how_it_began_and_ended() -> None:
+async def test_each_control_period_has_one_start_and_one_end_record() -> None:
     clock, audit = FakeClock(), RecordingAudit()
-    async with a_takeover(clock, audit).hand(subject="alice", viewer_id="v1") as hand:
-        await hand.touch()
-        await hand.touch()
-        await hand.settle()
+    async with a_takeover(clock, audit).viewer_control(subject="alice", viewer_id="v1") as control:
+        await control.on_input()
+        await control.on_input()
+        await control.record_end()
         clock.advance(10)
-        await hand.settle()
-        await hand.settle()
-        await hand.take_over()
-        await hand.hand_back()
+        await control.record_end()
+        await control.record_end()
+        await control.take_over()
+        await control.hand_back()
     assert [(record.kind, record.subcommand, record.duration_ms) for record in audit.records] == [
         (RecordKind.TAKEOVER_BEGUN, "input", None),
         (RecordKind.TAKEOVER_ENDED, "idle", 10_000),
@@ -117,9 +117,9 @@ async def test_each_control_is_recorded_once_with_how_it_began_and_ended() -> No
 
 
 @pytest.mark.promise("audit:no-record-no-run")
-async def test_input_that_cannot_be_recorded_does_not_happen() -> None:
+async def test_input_without_a_record_gives_no_control() -> None:
     takeover = a_takeover(FakeClock(), FullDiskAudit(full_at=RecordKind.TAKEOVER_BEGUN))
-    async with takeover.hand(subject="alice", viewer_id="v1") as hand:
+    async with takeover.viewer_control(subject="alice", viewer_id="v1") as control:
         with pytest.raises(AuditUnavailable):
-            await hand.touch()
+            await control.on_input()
     assert takeover.seconds_left() == 0

@@ -1,4 +1,4 @@
-"""Tickets: what they are worth, and for how long."""
+"""Tickets: single use, lifetime, limits, and their place in a query."""
 
 from __future__ import annotations
 
@@ -7,122 +7,127 @@ import threading
 
 import pytest
 
-from browser_shell.core.access import ViewMode
+from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
-from browser_shell.viewer.tickets import MAX_OPEN, MAX_OPEN_OF_ONE, Tickets, ticket_in, without_ticket
+from browser_shell.viewer.tickets import MAX_OPEN, MAX_OPEN_PER_SUBJECT, Tickets, ticket_in, without_ticket
 from support.fakes import FakeClock
 
 ALICE = Principal(subject="alice")
 
 
-def tickets(clock: FakeClock | None = None, seconds: int = 30) -> Tickets:
+def make_tickets(clock: FakeClock | None = None, seconds: int = 30) -> Tickets:
     numbers = map(str, itertools.count(1))
     return Tickets(clock=clock or FakeClock(), new_id=lambda: next(numbers), seconds=seconds)
 
 
-def issued(office: Tickets, principal: Principal = ALICE, mode: ViewMode = ViewMode.VIEW) -> str:
-    made = office.issue(principal, mode)
-    assert made is not None
-    return made[0]
+def issue(tickets: Tickets, principal: Principal = ALICE, mode: ViewMode = ViewMode.VIEW) -> str:
+    issued = tickets.issue(principal, mode)
+    assert issued is not None
+    return issued[0]
+
+
+def redeem(tickets: Tickets, ticket: str) -> TicketGrant | None:
+    redeemed = tickets.redeem(ticket)
+    return redeemed[1] if redeemed else None
 
 
 @pytest.mark.promise("tickets:once")
-def test_a_ticket_is_spent_once() -> None:
-    office = tickets()
-    ticket = issued(office, mode=ViewMode.CONTROL)
-    grant = office.spend(ticket)
+def test_ticket_can_be_redeemed_once() -> None:
+    tickets = make_tickets()
+    ticket = issue(tickets, mode=ViewMode.CONTROL)
+    grant = redeem(tickets, ticket)
     assert grant is not None
     assert (grant.subject, grant.mode, grant.ends_at) == ("alice", ViewMode.CONTROL, None)
-    assert office.spend(ticket) is None
+    assert redeem(tickets, ticket) is None
 
 
 @pytest.mark.promise("tickets:once")
-def test_of_many_at_the_same_time_one_gets_in() -> None:
-    office = tickets()
-    ticket, start, got = issued(office), threading.Barrier(8), []
+def test_only_one_of_many_concurrent_attempts_succeeds() -> None:
+    tickets = make_tickets()
+    ticket, start, grants = issue(tickets), threading.Barrier(8), []
 
-    def spend() -> None:
+    def attempt() -> None:
         start.wait()
-        got.append(office.spend(ticket))
+        grants.append(redeem(tickets, ticket))
 
-    threads = [threading.Thread(target=spend) for _ in range(8)]
+    threads = [threading.Thread(target=attempt) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len([grant for grant in got if grant is not None]) == 1
+    assert len([grant for grant in grants if grant is not None]) == 1
 
 
-def test_looking_at_a_ticket_does_not_spend_it() -> None:
-    office = tickets()
-    ticket = issued(office)
-    assert office.is_good(ticket)
-    assert office.is_good(ticket)
-    assert office.spend(ticket) is not None
-    assert not office.is_good(ticket)
+def test_validity_check_does_not_use_up_a_ticket() -> None:
+    tickets = make_tickets()
+    ticket = issue(tickets)
+    assert tickets.is_valid(ticket)
+    assert tickets.is_valid(ticket)
+    assert redeem(tickets, ticket) is not None
+    assert not tickets.is_valid(ticket)
 
 
 @pytest.mark.promise("tickets:short-lived")
-def test_a_ticket_ends_with_its_time() -> None:
+def test_ticket_expires() -> None:
     clock = FakeClock()
-    office = tickets(clock, seconds=5)
-    early, late = issued(office), issued(office)
+    tickets = make_tickets(clock, seconds=5)
+    early, late = issue(tickets), issue(tickets)
     clock.advance(4.9)
-    assert office.spend(early) is not None
+    assert redeem(tickets, early) is not None
     clock.advance(0.1)
-    assert not office.is_good(late)
-    assert office.spend(late) is None
+    assert not tickets.is_valid(late)
+    assert redeem(tickets, late) is None
 
 
-def test_setting_the_clock_of_the_machine_back_helps_nobody() -> None:
+def test_ticket_expires_even_if_the_wall_clock_is_set_back() -> None:
     clock = FakeClock()
-    office = tickets(clock, seconds=5)
-    ticket = issued(office)
+    tickets = make_tickets(clock, seconds=5)
+    ticket = issue(tickets)
     clock.now, clock.epoch = clock.now + 5, clock.epoch - 1000
-    assert office.spend(ticket) is None
+    assert redeem(tickets, ticket) is None
 
 
-def test_a_ticket_never_outlives_the_token_that_made_it() -> None:
+def test_ticket_never_outlives_its_token() -> None:
     clock = FakeClock()
-    office = tickets(clock)
+    tickets = make_tickets(clock)
     brief = Principal(subject="alice", expires_at=clock.wall() + 10)
-    first, second = issued(office, brief), issued(office, brief)
-    grant = office.spend(first)
+    first, second = issue(tickets, brief), issue(tickets, brief)
+    grant = redeem(tickets, first)
     assert grant is not None
     assert grant.ends_at == pytest.approx(clock.monotonic() + 10)
     clock.advance(10)
-    assert office.spend(second) is None
+    assert redeem(tickets, second) is None
 
 
-def test_tickets_cannot_be_guessed_from_each_other() -> None:
-    office = tickets()
-    made = {issued(office) for _ in range(50)}
-    assert len(made) == 50
-    assert all(len(ticket) >= 43 for ticket in made)  # 32 bytes in base64
-    for ticket in made:
+def test_tickets_are_long_random_and_compared_exactly() -> None:
+    tickets = make_tickets()
+    issued = {issue(tickets) for _ in range(50)}
+    assert len(issued) == 50
+    assert all(len(ticket) >= 43 for ticket in issued)  # 32 bytes in base64
+    for ticket in issued:
         assert not any(
-            office.is_good(other) for other in (ticket.upper() + "x", ticket[:-1], ticket + "A", "", " " + ticket)
+            tickets.is_valid(other) for other in (ticket.upper() + "x", ticket[:-1], ticket + "A", "", " " + ticket)
         )
 
 
 @pytest.mark.promise("tickets:bounded")
-def test_one_subject_cannot_hoard_tickets() -> None:
+def test_open_tickets_are_limited_per_subject() -> None:
     clock = FakeClock()
-    office = tickets(clock)
-    for _ in range(MAX_OPEN_OF_ONE):
-        issued(office)
-    assert office.issue(ALICE, ViewMode.VIEW) is None
-    assert office.issue(Principal(subject="bob"), ViewMode.VIEW) is not None
+    tickets = make_tickets(clock)
+    for _ in range(MAX_OPEN_PER_SUBJECT):
+        issue(tickets)
+    assert tickets.issue(ALICE, ViewMode.VIEW) is None
+    assert tickets.issue(Principal(subject="bob"), ViewMode.VIEW) is not None
     clock.advance(30)
-    assert office.issue(ALICE, ViewMode.VIEW) is not None
+    assert tickets.issue(ALICE, ViewMode.VIEW) is not None
 
 
 @pytest.mark.promise("tickets:bounded")
-def test_all_together_cannot_either() -> None:
-    office = tickets()
+def test_open_tickets_are_limited_in_total() -> None:
+    tickets = make_tickets()
     for number in range(MAX_OPEN):
-        issued(office, Principal(subject=f"s{number}"))
-    assert office.issue(ALICE, ViewMode.VIEW) is None
+        issue(tickets, Principal(subject=f"s{number}"))
+    assert tickets.issue(ALICE, ViewMode.VIEW) is None
 
 
 @pytest.mark.parametrize(
@@ -145,9 +150,9 @@ def test_all_together_cannot_either() -> None:
         (b"&".join([b"a=b"] * 40), ""),
     ],
 )
-def test_the_last_ticket_of_a_query_counts(query: bytes, ticket: str | None) -> None:
+def test_last_ticket_of_a_query_is_used(query: bytes, ticket: str | None) -> None:
     assert ticket_in(query) == ticket
 
 
-def test_what_goes_on_has_no_ticket_in_it() -> None:
+def test_ticket_is_removed_from_the_query() -> None:
     assert without_ticket(b"a=1&ticket=x&b=%20&%74icket=y") == b"a=1&b=+"
