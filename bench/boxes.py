@@ -21,12 +21,7 @@ from pathlib import Path
 from anyio.abc import Process
 from anyio.from_thread import BlockingPortal
 
-from browser_shell.browser.chromium.display import (
-    DisplaySettings,
-    keep_window_manager,
-    running_display,
-    write_shortcuts,
-)
+from browser_shell.browser.chromium.display import DisplaySettings, keep_window_manager, running_display
 from browser_shell.browser.chromium.process import ChromiumSettings, chromium_argv, chromium_env
 from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account, make_private_directory
@@ -85,12 +80,9 @@ def chromium_box(setup: Setup, name: str) -> Iterator[int]:
     mine, theirs = partial(make_private_directory, owner=None), partial(make_private_directory, owner=setup.account)
     marks, logs, home, port = mine(base / "marks"), mine(base / "log"), theirs(base / "home"), free_port()
     width, height = setup.settings.display_width, setup.settings.display_height
-    shortcuts = base / "shortcuts"
-    write_shortcuts(shortcuts)
     screen = DisplaySettings(
         directory=theirs(base / "x"),
         window_manager_home=mine(base / "empty", mode=0o555),
-        shortcuts=shortcuts,
         marks=marks,
         logs=logs,
         width=width,

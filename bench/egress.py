@@ -185,7 +185,6 @@ async def direct_chromium(
     display_settings = DisplaySettings(
         directory=theirs(base / "x"),
         window_manager_home=home,  # No window manager runs here.
-        shortcuts=base / "shortcuts",
         marks=marks,
         logs=logs,
         account=account,

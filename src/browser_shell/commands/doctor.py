@@ -207,7 +207,6 @@ async def _try_display(bench: _Bench) -> str:
     display_settings = DisplaySettings(
         directory=bench.layout.display,
         window_manager_home=bench.layout.driver_home,
-        shortcuts=bench.layout.config / "window-manager-shortcuts",
         marks=bench.layout.marks,
         logs=bench.layout.logs,
         width=640,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from browser_shell.browser.chromium.display import WINDOW_MANAGER, XVNC, DisplaySettings, write_shortcuts
+from browser_shell.browser.chromium.display import WINDOW_MANAGER, XVNC, DisplaySettings
 from browser_shell.browser.chromium.jail import HIDDEN, INTERPRETER, PROXY_PORT, JailSettings
 from browser_shell.browser.chromium.managed_policy import write_managed_policy
 from browser_shell.browser.chromium.process import ChromiumSettings
@@ -190,12 +190,9 @@ def _driver(settings: Settings, layout: RuntimeLayout, account: Account | None) 
 
 
 def _display(settings: Settings, layout: RuntimeLayout, account: Account | None) -> DisplaySettings:
-    shortcuts = layout.config / "window-manager-shortcuts"
-    write_shortcuts(shortcuts)
     return DisplaySettings(
         directory=layout.display,
         window_manager_home=layout.driver_home,
-        shortcuts=shortcuts,
         marks=layout.marks,
         logs=layout.logs,
         width=settings.display_width,

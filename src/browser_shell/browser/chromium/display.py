@@ -35,8 +35,6 @@ class DisplaySettings:
     """Private to the account; holds the X cookie and the VNC socket."""
     window_manager_home: Path
     """Empty and unwritable, so that the window manager finds no configuration there."""
-    shortcuts: Path
-    """The window manager's key bindings; see `write_shortcuts`."""
     marks: Path
     logs: Path
     width: int
@@ -150,18 +148,6 @@ def _remove_stale_lock(number: str) -> None:
             continue
 
 
-def write_shortcuts(path: Path) -> None:
-    """Write a matchbox key configuration without any shortcut.
-
-    Debian's /etc/matchbox/kbdconfig binds keys to programs: Ctrl+Alt+X starts xterm. A viewer in control mode could
-    press them, and the programs would run outside the jail.
-    """
-    path.unlink(missing_ok=True)  # A previous server left it read-only.
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-    os.fchmod(handle, 0o444)  # The umask may have removed bits that another account needs.
-    os.close(handle)
-
-
 async def keep_window_manager(settings: DisplaySettings, display: RunningDisplay) -> None:
     """Runs the window manager for as long as the display lives; without one, a popup could not be closed by mouse."""
     while True:
@@ -169,8 +155,10 @@ async def keep_window_manager(settings: DisplaySettings, display: RunningDisplay
             process = await spawn.start(
                 spawn.Service(
                     name="the window manager",
-                    # An X client can set the resource `matchbox.kbdconfig`. The command line takes precedence over it.
-                    argv=(str(WINDOW_MANAGER), "-use_titlebar", "yes", "-kbdconfig", str(settings.shortcuts)),
+                    # Debian's /etc/matchbox/kbdconfig binds Ctrl+Alt+X to xterm, which would run outside the jail.
+                    # With /dev/null there are no shortcuts. The command line takes precedence over the X resource
+                    # `matchbox.kbdconfig`, which any X client can set.
+                    argv=(str(WINDOW_MANAGER), "-use_titlebar", "yes", "-kbdconfig", "/dev/null"),
                     env={
                         **display.env,
                         "HOME": str(settings.window_manager_home),

@@ -86,7 +86,6 @@ def display_settings(folder: Path) -> DisplaySettings:
     return DisplaySettings(
         directory=folder,
         window_manager_home=folder,
-        shortcuts=folder / "shortcuts",
         marks=folder,
         logs=folder,
         width=640,
