@@ -1,12 +1,24 @@
-"""Reads back the files that the driver wrote for us, trusting nothing about them but their name."""
+"""Creates and reads regular files in directories that a compromised browser process can write to."""
 
 from __future__ import annotations
 
 import os
 import stat
 from pathlib import Path
+from typing import IO
 
 from browser_shell.core.errors import OutputTooLarge, SandboxUnavailable
+
+
+def create_file(path: Path, *, mode: int = 0o600) -> IO[bytes]:
+    """Create a file in place of whatever has this name. An earlier file, link or FIFO is removed, never opened.
+
+    Raises: OSError, also when a directory has this name.
+    """
+    path.unlink(missing_ok=True)
+    # O_EXCL: an entry that was put there since the unlink is an error. A link is not followed.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    return os.fdopen(descriptor, "wb")
 
 
 def take_file(path: Path, *, max_bytes: int) -> bytes:

@@ -1,11 +1,11 @@
-"""Log files of the browser side are regular files with one name; everything else is refused and left unchanged."""
+"""Log files of the browser side are new regular files. Links and FIFOs in their place are removed, never opened."""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -13,11 +13,12 @@ import anyio
 import pytest
 from anyio.abc import Process
 
+from browser_shell.browser.chromium import display as display_module
 from browser_shell.browser.chromium.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.chromium.jail import JailSettings, running_jail
 from browser_shell.browser.chromium.log_files import open_log_file
 from browser_shell.browser.chromium.process import ChromiumSettings, unjailed_chromium
-from browser_shell.core.errors import BrowserUnavailable
+from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable
 from support.processes import open_files
 
 RECORDS = b"audit records\n"
@@ -32,7 +33,7 @@ def test_a_missing_file_is_created_for_its_owner_only(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_existing_file_is_truncated(tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "chromium.log"
     path.write_bytes(b"output of an earlier run")
     with open_log_file(path) as log:
@@ -52,29 +53,50 @@ def make_hard_link(path: Path) -> None:
     path.hardlink_to(path.with_name("audit.jsonl"))
 
 
-@pytest.mark.parametrize("replace", [make_symlink, make_dangling_symlink, make_hard_link, os.mkfifo, Path.mkdir])
-def test_anything_else_is_refused_and_left_unchanged(tmp_path: Path, replace: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("make_entry", [make_symlink, make_dangling_symlink, make_hard_link, os.mkfifo])
+def test_a_link_or_fifo_is_replaced_and_its_target_is_left_unchanged(
+    tmp_path: Path, make_entry: Callable[[Path], None]
+) -> None:
     records, path = tmp_path / "audit.jsonl", tmp_path / "chromium.log"
     records.write_bytes(RECORDS)
-    replace(path)
-    before, files = path.lstat(), open_files()
-    with pytest.raises(BrowserUnavailable, match=r"^chromium\.log cannot be opened \(.+\)"):
-        open_log_file(path)
-    assert (path.lstat().st_ino, path.lstat().st_mode) == (before.st_ino, before.st_mode)
+    make_entry(path)
+    with open_log_file(path) as log:
+        log.write(b"output")
+    assert stat.S_ISREG(path.lstat().st_mode)
+    assert path.read_bytes() == b"output"
     assert records.read_bytes() == RECORDS
     assert not (tmp_path / "absent").exists()
-    assert open_files() == files
 
 
-def test_a_fifo_with_a_reader_is_refused(tmp_path: Path) -> None:
+def test_a_fifo_with_a_reader_receives_nothing(tmp_path: Path) -> None:
     path = tmp_path / "chromium.log"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with pytest.raises(BrowserUnavailable, match="not a regular file"):
-            open_log_file(path)
+        with open_log_file(path) as log:
+            log.write(b"output")
+        assert os.read(reader, 100) == b""
     finally:
         os.close(reader)
+
+
+def test_a_directory_is_reported_and_left_unchanged(tmp_path: Path) -> None:
+    (tmp_path / "chromium.log").mkdir()
+    files = open_files()
+    with pytest.raises(BrowserUnavailable, match=r"^chromium\.log cannot be created \(Is a directory\)"):
+        open_log_file(tmp_path / "chromium.log")
+    assert (tmp_path / "chromium.log").is_dir()
+    assert open_files() == files
+
+
+def test_an_entry_that_appears_after_the_removal_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, records = tmp_path / "chromium.log", tmp_path / "audit.jsonl"
+    records.write_bytes(RECORDS)
+    make_symlink(path)
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)  # As if the link were made again at once.
+    with pytest.raises(BrowserUnavailable, match="File exists"):
+        open_log_file(path)
+    assert records.read_bytes() == RECORDS
 
 
 def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
@@ -97,9 +119,13 @@ def display_settings(folder: Path) -> DisplaySettings:
 @asynccontextmanager
 async def window_manager(folder: Path) -> AsyncIterator[None]:
     display = RunningDisplay(process=cast(Process, None), env={})
-    with anyio.fail_after(5):
-        await keep_window_manager(display_settings(folder), display)
-    yield
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep_window_manager, display_settings(folder), display)
+        with anyio.fail_after(5):
+            while (folder / "window-manager.log").is_symlink():  # noqa: ASYNC110  a file has no event
+                await anyio.sleep(0.01)
+        yield
+        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
@@ -147,14 +173,19 @@ async def display(folder: Path) -> AsyncIterator[None]:
         (chromium, "chromium.log"),
     ],
 )
-async def test_no_program_starts_with_a_link_as_its_log(
-    tmp_path: Path, start: Callable[[Path], AbstractAsyncContextManager[None]], name: str
+async def test_every_program_gets_a_new_log_file_in_place_of_a_link(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    start: Callable[[Path], AbstractAsyncContextManager[None]],
+    name: str,
 ) -> None:
+    monkeypatch.setattr(display_module, "XVNC", "/bin/true")
     (tmp_path / "audit.jsonl").write_bytes(RECORDS)
     make_symlink(tmp_path / name)
     files = open_files()
-    with pytest.raises(BrowserUnavailable):
+    with suppress(SandboxUnavailable):  # Neither a display nor a jail comes of these settings.
         async with start(tmp_path):
             pass
+    assert stat.S_ISREG((tmp_path / name).lstat().st_mode)
     assert (tmp_path / "audit.jsonl").read_bytes() == RECORDS
     assert open_files() == files
