@@ -1,7 +1,7 @@
-"""`python -m bench.jobs`: from the call to the first line of a test, and where that time goes.
+"""`python -m bench.jobs`: measures the time from a call to the first line of a test, by stage.
 
-A job is started cold every time: a fresh container, a fresh interpreter. The moments come from the run's evidence; the
-test itself writes down when it begins, by the same clock.
+Every job starts cold, with a fresh container and interpreter. The times come from the run's evidence; the test writes
+its own start time, by the same clock.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ from typing import Any
 _ROOT = Path(__file__).parents[1]
 _TEST = """
 import time
-BEGUN = time.time()
 def test_first():
-    with open("/output/begun", "w") as file:
+    with open("/output/start_time", "w") as file:
         file.write(repr(time.time()))
 """
 _PAGE_TEST = """
 import time
 def test_first(page):
     page.goto("data:text/html,<title>Tea</title>")
-    with open("/output/begun", "w") as file:
+    with open("/output/start_time", "w") as file:
         file.write(repr(time.time()))
 """
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/mcp")
@@ -61,20 +60,20 @@ def main() -> None:
         "load": os.getloadavg()[0],
         "engine": arguments.engine,
     }
-    with tempfile.TemporaryDirectory(prefix="bsb-", dir="/tmp") as folder:
-        Path(folder).chmod(0o711)
-        with _server(Path(folder), arguments.engine) as (port, artifacts):
+    with tempfile.TemporaryDirectory(prefix="bsb-", dir="/tmp") as directory:
+        Path(directory).chmod(0o711)
+        with _server(Path(directory), arguments.engine) as (port, artifacts):
             for name, tool, options in (
                 ("pytest", "run_pytest", {"project": "plain"}),
                 ("playwright", "run_playwright", {"project": "page", "language": "python"}),
             ):
-                _run(port, artifacts, tool, options)  # the engine's own caches
+                _run(port, artifacts, tool, options)  # warms the engine's caches
                 result[name] = _summary([_run(port, artifacts, tool, options) for _ in range(arguments.runs)])
     print(json.dumps(result, indent=1))
 
 
 def _summary(runs: list[dict[str, float]]) -> dict[str, Any]:
-    """Medians in milliseconds."""
+    """Return medians in milliseconds."""
     return {name: round(statistics.median(run[name] for run in runs) * 1000) for name in runs[0]} | {"n": len(runs)}
 
 
@@ -86,18 +85,18 @@ def _run(port: int, artifacts: Path, tool: str, options: dict[str, Any]) -> dict
     evidence = json.loads((directory / "evidence.json").read_bytes())
     ordered = datetime.fromisoformat(evidence["began"]).timestamp()
     seconds = evidence["seconds"]
-    begun = float((directory / "output" / "begun").read_text())
-    moments = [
+    test_started = float((directory / "output" / "start_time").read_text())
+    times = [
         called,
         ordered,
         ordered + seconds["created"],
         ordered + seconds["started"],
         ordered + seconds["first_output"],
-        begun,
+        test_started,
         answered,
     ]
-    parts = {name: after - before for name, before, after in zip(PARTS, moments[:-1], moments[1:], strict=True)}
-    return {"call to first test line": begun - called, "whole call": answered - called, **parts}
+    parts = {name: after - before for name, before, after in zip(PARTS, times[:-1], times[1:], strict=True)}
+    return {"call to first test line": test_started - called, "whole call": answered - called, **parts}
 
 
 def _call(port: int, tool: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -115,21 +114,21 @@ def _call(port: int, tool: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _server(folder: Path, engine: str) -> Iterator[tuple[int, Path]]:
-    workspace = folder / "workspace"
+def _server(directory: Path, engine: str) -> Iterator[tuple[int, Path]]:
+    workspace = directory / "workspace"
     for name, text in (("plain", _TEST), ("page", _PAGE_TEST)):
         (workspace / name).mkdir(parents=True)
         (workspace / name / "test_begin.py").write_text(text)
     address = _last_line("scripts/engine", engine)
     image = _last_line("scripts/jobs-image", engine)
-    policy = folder / "policy.json"
+    policy = directory / "policy.json"
     policy.write_text(json.dumps({"sandbox": {"image": image, "engine": engine}}))
     env = {
         "PATH": "/usr/bin:/bin",
         "HOME": os.environ.get("HOME", "/"),
         "BROWSER_SHELL_WORKSPACE": str(workspace),
-        "BROWSER_SHELL_STATE_DIR": str(folder / "state"),
-        "BROWSER_SHELL_RUNTIME_DIR": str(folder / "run"),
+        "BROWSER_SHELL_STATE_DIR": str(directory / "state"),
+        "BROWSER_SHELL_RUNTIME_DIR": str(directory / "run"),
         "BROWSER_SHELL_ENGINE": address,
         "BROWSER_SHELL_POLICY": str(policy),
         "PUBLIC_PORT": "0",
@@ -143,18 +142,18 @@ def _server(folder: Path, engine: str) -> Iterator[tuple[int, Path]]:
                     break
             else:
                 raise SystemExit("the server did not start")
-            yield int(found[1]), folder / "state" / "jobs" / "artifacts"
+            yield int(found[1]), directory / "state" / "jobs" / "artifacts"
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(30)
-    shutil.rmtree(folder / "state", ignore_errors=True)
+    shutil.rmtree(directory / "state", ignore_errors=True)
 
 
 def _last_line(script: str, engine: str) -> str:
-    words = [script, engine] if script.endswith("engine") else [script]
+    argv = [script, engine] if script.endswith("engine") else [script]
     env = {**os.environ, "ENGINE": engine}
-    done = subprocess.run(words, cwd=_ROOT, env=env, stdout=subprocess.PIPE, text=True, timeout=900, check=True)
-    return done.stdout.strip().splitlines()[-1]
+    result = subprocess.run(argv, cwd=_ROOT, env=env, stdout=subprocess.PIPE, text=True, timeout=900, check=True)
+    return result.stdout.strip().splitlines()[-1]
 
 
 if __name__ == "__main__":

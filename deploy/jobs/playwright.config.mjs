@@ -1,5 +1,5 @@
-// The configuration of every Playwright job in Node: the project's own, with the policy's switches over it.
-// Paths in it are meant relative to the project, and this file lies elsewhere.
+// The configuration of every Playwright job in Node: the project's own, overridden by the policy's switches.
+// Its paths are relative to the project and not to this file, so they are resolved here.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
@@ -26,7 +26,7 @@ export default {
   webServer: Array.isArray(own.webServer) ? own.webServer.map(serverIn) : own.webServer && serverIn(own.webServer),
 };
 
-// Playwright's own reader of TypeScript hangs on require for CommonJS projects and on import for the others.
+// Playwright loads TypeScript through require hooks for CommonJS projects and through import hooks for ES modules.
 async function load(file) {
   try {
     return createRequire(import.meta.url)(file);
@@ -53,7 +53,7 @@ function placed(part) {
   return result;
 }
 
-// A file of the project, or the name of a package.
+// A file of the project, or a package name.
 function module(name) {
   const place = resolve(project, name);
   return ENDINGS.some((ending) => existsSync(place + ending)) ? place : name;

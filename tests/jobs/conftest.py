@@ -1,9 +1,8 @@
-"""Real engines with the real image. What is missing is installed, started and built; nothing is skipped."""
+"""Real engines with the real image. Missing ones are installed, started and built; no test is skipped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,8 @@ from support.job_box import JobBox
 
 @pytest.fixture(scope="session", params=["docker", "podman"])
 def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobBox]:
-    folder: Path = tmp_path_factory.mktemp(request.param)
-    running = JobBox(name=request.param, folder=folder)
+    running = JobBox(name=request.param, directory=tmp_path_factory.mktemp(request.param))
     yield running
-    left = running.labelled()
+    remaining = running.labelled()
     running.close()
-    assert left == [], "a run left its container behind"
+    assert remaining == [], "a run did not remove its container"

@@ -1,4 +1,4 @@
-"""An engine that is missing, refuses, talks nonsense or dies: a clear error, and nothing left behind."""
+"""An engine that is missing, refuses, answers garbage or dies: a clear error, and no container remains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from browser_shell.core.errors import SandboxUnavailable, SandboxViolation
 from support.engine_relay import EngineRelay, Fault, relaying
-from support.job_box import JobBox, processes_left
+from support.job_box import JobBox, remaining_processes
 
 STEPS = {
     "look for the image": rb"GET \S*/images/",
@@ -25,14 +25,14 @@ STEPS = {
 
 @pytest.fixture
 def relay(box: JobBox) -> Iterator[EngineRelay]:
-    with tempfile.TemporaryDirectory() as folder, relaying(box.address, Path(folder)) as running:
+    with tempfile.TemporaryDirectory() as directory, relaying(box.address, Path(directory)) as running:
         yield running
 
 
 @pytest.fixture
 def behind(box: JobBox, relay: EngineRelay, tmp_path: Path) -> Iterator[JobBox]:
-    """The same engine, seen through the relay by a server of its own."""
-    other = JobBox(name=box.name, folder=tmp_path, address=relay.address, image_id=box.image_id)
+    """A second server that uses the same engine through the relay."""
+    other = JobBox(name=box.name, directory=tmp_path, address=relay.address, image_id=box.image_id)
     yield other
     other.lock.release()
 
@@ -40,7 +40,7 @@ def behind(box: JobBox, relay: EngineRelay, tmp_path: Path) -> Iterator[JobBox]:
 @pytest.mark.promise("jobs:faults")
 @pytest.mark.parametrize(
     ("step", "fault"),
-    # An answer to "start" has no body that could be nonsense.
+    # The response to "start" has no body.
     [
         (step, fault)
         for step in STEPS
@@ -48,19 +48,19 @@ def behind(box: JobBox, relay: EngineRelay, tmp_path: Path) -> Iterator[JobBox]:
         if (step[:5], fault) != ("start", "garbage")
     ],
 )
-def test_a_step_that_fails_is_told_and_leaves_nothing(
+def test_a_failed_step_is_an_error_and_leaves_no_container(
     box: JobBox, behind: JobBox, relay: EngineRelay, step: str, fault: Fault
 ) -> None:
     relay.failing, relay.fault = re.compile(STEPS[step]), fault
     order = behind.order(["true"])
-    with pytest.raises(SandboxUnavailable) as told:
+    with pytest.raises(SandboxUnavailable) as raised:
         anyio.run(behind.finish, order)
-    assert "container engine" in told.value.public_message
+    assert "container engine" in raised.value.public_message
     assert box.labelled(order.run_id) == []
 
 
 @pytest.mark.promise("jobs:faults")
-def test_a_removal_that_fails_is_tried_again(box: JobBox, behind: JobBox, relay: EngineRelay) -> None:
+def test_a_failed_removal_is_retried(box: JobBox, behind: JobBox, relay: EngineRelay) -> None:
     relay.failing, relay.times = re.compile(rb"DELETE "), 2
     order = behind.order(["true"])
     anyio.run(behind.finish, order)
@@ -81,28 +81,28 @@ def test_a_container_that_could_not_be_removed_is_swept_later(box: JobBox, behin
 
 
 @pytest.mark.promise("jobs:faults")
-def test_an_engine_that_dies_in_the_middle_is_told_and_its_container_swept(
+def test_an_engine_that_dies_during_a_run_is_an_error_and_its_container_is_swept(
     box: JobBox, behind: JobBox, relay: EngineRelay
 ) -> None:
-    order = behind.order(["sh", "-c", "echo begun; sleep 600"])
-    made: list[str] = []
+    order = behind.order(["sh", "-c", "echo started; sleep 600"])
+    created: list[str] = []
 
     def stop_engine(_: bytes) -> None:
         relay.die()
 
     async def run() -> None:
-        await behind.finish(order, on_output=stop_engine, on_made=made.append)
+        await behind.finish(order, on_output=stop_engine, on_created=created.append)
 
     with pytest.raises(SandboxUnavailable, match="container engine"):
         anyio.run(run)
     behind.lock.release()
     behind.lock.path.touch()
     assert anyio.run(box.sweep) == [order.run_id]
-    assert processes_left(made[0]) == []
+    assert remaining_processes(created[0]) == []
 
 
-def test_no_engine_at_the_address_is_told(tmp_path: Path, box: JobBox) -> None:
-    nowhere = JobBox(name=box.name, folder=tmp_path, address=f"unix://{tmp_path}/none.sock", image_id=box.image_id)
+def test_an_address_without_an_engine_is_an_error(tmp_path: Path, box: JobBox) -> None:
+    nowhere = JobBox(name=box.name, directory=tmp_path, address=f"unix://{tmp_path}/none.sock", image_id=box.image_id)
     for attempt in (nowhere.sweep, lambda: nowhere.finish(nowhere.order(["true"]))):
         with pytest.raises(SandboxUnavailable, match="does not answer"):
             anyio.run(attempt)
@@ -110,7 +110,7 @@ def test_no_engine_at_the_address_is_told(tmp_path: Path, box: JobBox) -> None:
 
 
 @pytest.mark.promise("jobs:no-pull")
-def test_an_image_that_is_not_there_is_never_pulled(box: JobBox, behind: JobBox, relay: EngineRelay) -> None:
+def test_a_missing_image_is_never_pulled(box: JobBox, behind: JobBox, relay: EngineRelay) -> None:
     relay.failing = re.compile(rb"POST \S*/images/")
     missing = "sha256:" + "0" * 64
     with pytest.raises(SandboxUnavailable, match="make jobs-image"):
@@ -118,25 +118,25 @@ def test_an_image_that_is_not_there_is_never_pulled(box: JobBox, behind: JobBox,
     behind.image_id = missing
     with pytest.raises(SandboxUnavailable, match="make jobs-image"):
         anyio.run(behind.finish, behind.order(["true"]))
-    assert relay.times == 1000, "nobody asked for a pull"
+    assert relay.times == 1000, "a pull was requested"
 
 
 @pytest.mark.promise("jobs:pinned")
-def test_a_tag_is_not_accepted_for_an_image(box: JobBox, tmp_path: Path) -> None:
-    loose = JobBox(name=box.name, folder=tmp_path, image_id="browser-shell/jobs:latest")
+def test_an_image_tag_is_refused(box: JobBox, tmp_path: Path) -> None:
+    loose = JobBox(name=box.name, directory=tmp_path, image_id="browser-shell/jobs:latest")
     with pytest.raises(SandboxViolation, match="image"):
         anyio.run(loose.finish, loose.order(["true"]))
     loose.close()
 
 
-def test_a_workspace_that_jobs_cannot_read_is_told(box: JobBox) -> None:
+def test_a_workspace_that_jobs_cannot_read_is_an_error(box: JobBox) -> None:
     order = box.order(["true"])
     order.workspace.chmod(0o700)
     with pytest.raises(SandboxUnavailable, match="workspace"):
         anyio.run(box.finish, order)
 
 
-def test_output_is_not_mixed_with_what_is_there(box: JobBox) -> None:
+def test_an_output_directory_that_is_not_empty_is_refused(box: JobBox) -> None:
     order = box.order(["true"])
     order.output.mkdir()
     (order.output / "old").touch()

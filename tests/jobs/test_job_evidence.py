@@ -1,4 +1,4 @@
-"""`evidence verify` passes on what a server left, and fails after anything in it was changed."""
+"""`evidence verify` accepts the state of a real server, and detects every change to it."""
 
 from __future__ import annotations
 
@@ -15,45 +15,49 @@ import pytest
 from support.job_server import JobServer, job_server, until, verify
 
 
-def left_by(engine: str, copy: Path) -> Path:
-    """The state of a server that ran two jobs and was stopped."""
+def state_after_two_jobs(engine: str, copy: Path) -> Path:
+    """Copy the state of a server that ran two jobs and was stopped."""
     with job_server(engine) as running:
         running.run("run_pytest", project="pytest_sample", keyword="one or even")
         running.run("run_playwright", language="python", project="playwright_python", keyword="sells")
-        assert verify(running.jobs).returncode == 0, "also while the server runs"
+        assert verify(running.jobs).returncode == 0, "evidence must be sound while the server runs"
         running.server.stop()
         shutil.copytree(running.jobs, copy)
     return copy
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return left_by("docker", tmp_path_factory.mktemp("left") / "jobs")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return state_after_two_jobs("docker", tmp_path_factory.mktemp("original") / "jobs")
 
 
 @pytest.fixture
-def state(left: Path, tmp_path: Path) -> Path:
-    shutil.copytree(left, tmp_path / "jobs")
+def state(original: Path, tmp_path: Path) -> Path:
+    shutil.copytree(original, tmp_path / "jobs")
     return tmp_path / "jobs"
 
 
+def screenshot(state: Path) -> Path:
+    return next(state.glob("artifacts/*/output/test-results/*/*.png"))
+
+
 def a_run(state: Path) -> Path:
-    """The one with a picture."""
-    return next(state.glob("artifacts/*/output/test-results/*/*.png")).parents[3]
+    """Return the directory of the run with a screenshot."""
+    return screenshot(state).parents[3]
 
 
-def test_what_was_left_is_sound(state: Path) -> None:
+def test_unchanged_state_is_sound(state: Path) -> None:
     checked = verify(state)
     assert checked.returncode == 0, checked.stdout
     assert "2 runs" in checked.stdout
     one = verify(state, a_run(state).name, "--json")
-    found = json.loads(one.stdout)
-    assert (found["sound"], len(found["runs"]), found["runs"][0]["complete"]) == (True, 1, True)
+    result = json.loads(one.stdout)
+    assert (result["sound"], len(result["runs"]), result["runs"][0]["complete"]) == (True, 1, True)
     assert verify(state, str(a_run(state))).returncode == 0
 
 
-def test_what_podman_left_is_sound_until_it_is_changed(tmp_path: Path) -> None:
-    state = left_by("podman", tmp_path / "jobs")
+def test_state_of_podman_runs_is_sound_until_it_is_changed(tmp_path: Path) -> None:
+    state = state_after_two_jobs("podman", tmp_path / "jobs")
     assert verify(state).returncode == 0
     flip_a_byte_of_a_file(state)
     assert verify(state).returncode == 1
@@ -66,16 +70,12 @@ def change(path: Path) -> None:
     path.write_bytes(content)
 
 
-def picture(state: Path) -> Path:
-    return next(state.glob("artifacts/*/output/test-results/*/*.png"))
-
-
 def flip_a_byte_of_a_file(state: Path) -> None:
-    change(picture(state))
+    change(screenshot(state))
 
 
 def remove_a_file(state: Path) -> None:
-    picture(state).unlink()
+    screenshot(state).unlink()
 
 
 def add_a_file(state: Path) -> None:
@@ -95,16 +95,16 @@ def add_a_file_beside(state: Path) -> None:
 
 
 def lengthen_a_file(state: Path) -> None:
-    with picture(state).open("ab") as file:
+    with screenshot(state).open("ab") as file:
         file.write(b"\0")
 
 
 def replace_a_file_by_a_link_to_its_copy(state: Path) -> None:
-    place = picture(state)
+    file = screenshot(state)
     copy = state / "copy.png"
-    shutil.copy(place, copy)
-    place.unlink()
-    place.symlink_to(copy)
+    shutil.copy(file, copy)
+    file.unlink()
+    file.symlink_to(copy)
 
 
 def change_the_log_of_the_job(state: Path) -> None:
@@ -128,12 +128,12 @@ def change_the_audit_record_of_the_evidence(state: Path) -> None:
 
 
 def forge_file_and_evidence_together(state: Path) -> None:
-    """So that they agree with each other, and only the audit log does not."""
-    change(picture(state))
+    """Make file and evidence agree with each other, but not with the audit log."""
+    change(screenshot(state))
     path = a_run(state) / "evidence.json"
     document = json.loads(path.read_bytes())
     forged = next(file for file in document["files"] if file["path"].endswith(".png"))
-    forged["sha256"] = hashlib.sha256(picture(state).read_bytes()).hexdigest()
+    forged["sha256"] = hashlib.sha256(screenshot(state).read_bytes()).hexdigest()
     path.write_bytes(json.dumps(document).encode())
 
 
@@ -145,15 +145,15 @@ def remove_the_evidence(state: Path) -> None:
     (a_run(state) / "evidence.json").unlink()
 
 
-def pretend_that_the_run_goes_on(state: Path) -> None:
+def pretend_that_the_run_is_in_progress(state: Path) -> None:
     (a_run(state) / "evidence.json").rename(a_run(state) / "run.json")
 
 
-def make_up_a_run_that_goes_on(state: Path) -> None:
+def make_up_a_run_in_progress(state: Path) -> None:
     made_up = state / "artifacts" / "deadbeef"
     (made_up / "output").mkdir(parents=True)
     (made_up / "run.json").write_text("{}")
-    (made_up / "output" / "fake.png").write_bytes(picture(state).read_bytes())
+    (made_up / "output" / "fake.png").write_bytes(screenshot(state).read_bytes())
 
 
 def remove_the_run(state: Path) -> None:
@@ -192,16 +192,30 @@ def cut_the_log(state: Path) -> None:
 @pytest.mark.parametrize(
     "tamper",
     [
-        flip_a_byte_of_a_file, remove_a_file, add_a_file, add_an_empty_directory, add_a_link, add_a_file_beside,
+        flip_a_byte_of_a_file,
+        remove_a_file,
+        add_a_file,
+        add_an_empty_directory,
+        add_a_link,
+        add_a_file_beside,
         lengthen_a_file,
-        replace_a_file_by_a_link_to_its_copy, change_the_log_of_the_job, change_the_policy_digest,
-        change_the_audit_record_of_the_evidence, forge_file_and_evidence_together, change_the_outcome,
+        replace_a_file_by_a_link_to_its_copy,
+        change_the_log_of_the_job,
+        change_the_policy_digest,
+        change_the_audit_record_of_the_evidence,
+        forge_file_and_evidence_together,
+        change_the_outcome,
         remove_the_evidence,
-        pretend_that_the_run_goes_on, make_up_a_run_that_goes_on, remove_the_run, swap_two_runs, change_a_record,
-        change_the_policy_digest_of_a_record, cut_the_log,
+        pretend_that_the_run_is_in_progress,
+        make_up_a_run_in_progress,
+        remove_the_run,
+        swap_two_runs,
+        change_a_record,
+        change_the_policy_digest_of_a_record,
+        cut_the_log,
     ],
-)  # fmt: skip
-def test_any_change_is_found(state: Path, tamper: Callable[[Path], None]) -> None:
+)
+def test_every_change_is_detected(state: Path, tamper: Callable[[Path], None]) -> None:
     assert verify(state).returncode == 0
     tamper(state)
     checked = verify(state)
@@ -210,7 +224,7 @@ def test_any_change_is_found(state: Path, tamper: Callable[[Path], None]) -> Non
     assert json.loads(verify(state, "--json").stdout)["sound"] is False
 
 
-def test_another_policy_is_found(state: Path, tmp_path: Path) -> None:
+def test_a_run_under_another_policy_is_detected(state: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text('{"playwright": {"videos": true}}')
     checked = verify(state, "--policy", str(policy))
@@ -218,7 +232,7 @@ def test_another_policy_is_found(state: Path, tmp_path: Path) -> None:
     assert "another policy" in checked.stdout
 
 
-def test_a_run_that_does_not_exist_is_said_so(state: Path) -> None:
+def test_a_run_that_does_not_exist_is_a_usage_error(state: Path) -> None:
     assert verify(state, "0" * 24).returncode == 2
     assert verify(state, "/nowhere").returncode == 2
 
@@ -238,7 +252,7 @@ def test_wait():
 """
 
 
-def test_a_run_that_goes_on_is_no_mistake(docker: JobServer) -> None:
+def test_a_run_in_progress_is_sound(docker: JobServer) -> None:
     (docker.workspace / "pytest_sample" / "tests" / "test_wait.py").write_text(WAITS)
     answers: list[dict[str, Any]] = []
 
@@ -252,6 +266,6 @@ def test_a_run_that_goes_on_is_no_mistake(docker: JobServer) -> None:
     (docker.workspace / "go").touch(mode=0o644)
     caller.join(60)
     assert checked.returncode == 0, checked.stdout
-    assert "goes on" in checked.stdout
+    assert "in progress" in checked.stdout
     assert answers[0]["passed"]
-    assert "goes on" not in verify(docker.jobs).stdout
+    assert "in progress" not in verify(docker.jobs).stdout

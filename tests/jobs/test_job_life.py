@@ -1,4 +1,4 @@
-"""Jobs that are cancelled, left alone by their client, or by their server."""
+"""Jobs that are cancelled, or that lose their client or their server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from support.job_server import JobServer, call_message, job_server, until, verify
 from support.server import start_process, wait_ready
 
-FOR_EVER = {"project": "pytest_sample", "tests": ["tests/test_sums.py::test_for_ever"]}
+ENDLESS = {"project": "pytest_sample", "tests": ["tests/test_sums.py::test_for_ever"]}
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,12 @@ def newest_run(jobs: JobServer) -> str:
     return max((path for path in jobs.artifacts.iterdir()), key=lambda path: path.stat().st_mtime).name
 
 
-def begin_in_background(jobs: JobServer) -> threading.Thread:
+def start_in_background(jobs: JobServer) -> threading.Thread:
     def call() -> None:
         try:
-            jobs.call("run_pytest", **FOR_EVER)
+            jobs.call("run_pytest", **ENDLESS)
         except (OSError, http.client.HTTPException, json.JSONDecodeError):
-            return  # its server was killed
+            return  # The server was killed.
 
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
@@ -45,20 +45,20 @@ def begin_in_background(jobs: JobServer) -> threading.Thread:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_a_client_that_asks_is_told_how_far_a_job_is(jobs: JobServer, mode: str) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+async def test_a_client_with_a_progress_token_receives_progress(jobs: JobServer, mode: str) -> None:
+    reports: list[tuple[float, float | None, str | None]] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
+        reports.append((progress, total, message))
 
     async with Client(f"http://127.0.0.1:{jobs.server.port}/mcp", mode=mode) as client:
         result = await client.call_tool(
             "run_pytest", {"project": "pytest_sample", "keyword": "even"}, progress_callback=on_progress
         )
     assert result.structured_content["passed"] is True
-    assert told
-    assert all(total == 120.0 and message for _, total, message in told)
-    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert reports
+    assert all(total == 120.0 and message for _, total, message in reports)
+    assert [done for done, _, _ in reports] == sorted(done for done, _, _ in reports)
 
 
 @pytest.mark.promise("jobs:cancelling-kills")
@@ -68,7 +68,7 @@ async def test_cancelling_a_call_kills_its_container(jobs: JobServer, mode: str)
         Client(f"http://127.0.0.1:{jobs.server.port}/mcp", mode=mode) as client,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(client.call_tool, "run_pytest", FOR_EVER)
+        tasks.start_soon(client.call_tool, "run_pytest", ENDLESS)
         await anyio.to_thread.run_sync(lambda: until(lambda: jobs.containers()))
         tasks.cancel_scope.cancel()
     run_id = newest_run(jobs)
@@ -80,10 +80,10 @@ async def test_cancelling_a_call_kills_its_container(jobs: JobServer, mode: str)
 
 
 @pytest.mark.promise("jobs:cancelling-kills")
-def test_a_client_that_hangs_up_takes_its_container_with_it(jobs: JobServer) -> None:
+def test_a_client_disconnect_removes_its_container(jobs: JobServer) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", jobs.server.port, timeout=30)
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    connection.request("POST", "/mcp", json.dumps(call_message("run_pytest", **FOR_EVER)), headers)
+    connection.request("POST", "/mcp", json.dumps(call_message("run_pytest", **ENDLESS)), headers)
     until(lambda: jobs.containers())
     connection.close()
     until(lambda: not jobs.containers())
@@ -91,7 +91,7 @@ def test_a_client_that_hangs_up_takes_its_container_with_it(jobs: JobServer) -> 
 
 def test_stopping_the_server_ends_its_jobs() -> None:
     with job_server("docker") as running:
-        thread = begin_in_background(running)
+        thread = start_in_background(running)
         run_id = newest_run(running)
         assert running.server.stop(signal.SIGTERM, seconds=30) == 0
         thread.join(10)
@@ -102,16 +102,16 @@ def test_stopping_the_server_ends_its_jobs() -> None:
 
 @pytest.mark.promise("jobs:a-killed-server-leaves-evidence")
 @pytest.mark.parametrize("engine", ["docker", "podman"])
-def test_after_a_kill_the_next_server_ends_what_was_left(engine: str) -> None:
+def test_the_next_server_closes_the_runs_of_a_killed_one(engine: str) -> None:
     with job_server(engine) as running:
         server = running.server
-        thread = begin_in_background(running)
+        thread = start_in_background(running)
         run_id = newest_run(running)
         until(lambda: "MCP_CONTAINER_EXEC" in running.kinds(run_id))
         os.kill(server.process.pid, signal.SIGKILL)
         server.stop()
         thread.join(10)
-        assert running.containers(), "nobody is there to remove it"
+        assert running.containers(), "no server is running that could remove it"
 
         server.process = start_process(server.argv, server.env)
         server.lines.clear()
@@ -127,7 +127,7 @@ def test_after_a_kill_the_next_server_ends_what_was_left(engine: str) -> None:
         assert running.run("run_pytest", project="pytest_sample", keyword="even")["passed"]
 
 
-async def test_the_write_profile_works_over_standard_input_and_output(jobs: JobServer, tmp_path: Any) -> None:
+async def test_the_write_profile_works_over_stdio(jobs: JobServer, tmp_path: Any) -> None:
     env = {
         **jobs.server.env,
         "BROWSER_SHELL_STATE_DIR": f"{jobs.server.state}2",
@@ -140,10 +140,10 @@ async def test_the_write_profile_works_over_standard_input_and_output(jobs: JobS
     assert result.structured_content["passed"] is True
 
 
-def test_limits_hold_for_jobs_and_a_budget_that_ends_kills() -> None:
+def test_limits_apply_to_jobs_and_an_exhausted_budget_kills_the_job() -> None:
     tools = {"run_pytest": {"budget": {"elapsed_seconds": 5}}, "run_playwright": {"calls_per_minute": 1}}
     with job_server("docker", policy={"limits": {"tools": tools}}) as running:
-        error = running.call("run_pytest", **FOR_EVER)["error"]
+        error = running.call("run_pytest", **ENDLESS)["error"]
         assert (error["code"], error["data"]["rule"]) == (-32005, "limits.budget.elapsed")
         assert error["data"]["retry_after"] > 0
         assert running.containers() == []

@@ -1,4 +1,4 @@
-"""Test jobs through /mcp, in real containers: what a client gets, and what is left behind."""
+"""Test jobs through /mcp in real containers: the answer, the files and the evidence."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ def test_the_write_profile_has_two_tools_and_no_browser(docker: JobServer) -> No
 
 
 @pytest.mark.parametrize("path", ["/vnc", "/vnc/", "/websockify", "/vnc/index.html", "/", "/health"])
-def test_there_is_nothing_to_watch(docker: JobServer, path: str) -> None:
+def test_there_is_no_viewer(docker: JobServer, path: str) -> None:
     assert status_of(docker, "GET", path) == 403
 
 
-def test_a_running_server_says_that_it_is_well(docker: JobServer) -> None:
-    asked = subprocess.run(
+def test_a_running_server_is_healthy(docker: JobServer) -> None:
+    health = subprocess.run(
         [docker.server.argv[0], "health", "--ready", "--profile", "write"],
         env=docker.server.env, stdout=subprocess.PIPE, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert (asked.returncode, "engine     ok" in asked.stdout) == (0, True), asked.stdout
+    assert (health.returncode, "engine     ok" in health.stdout) == (0, True), health.stdout
 
 
-def test_without_a_token_there_are_no_jobs(docker: JobServer) -> None:
+def test_a_request_without_a_token_is_unauthorized(docker: JobServer) -> None:
     assert status_of(docker, "POST", "/mcp") == 401
 
 
-def test_pytest_passes_fails_and_skips(jobs: JobServer) -> None:
+def test_pytest_results_are_counted(jobs: JobServer) -> None:
     answer = jobs.run("run_pytest", project="pytest_sample", keyword="not ever")
     assert (answer["passed"], answer["exit_code"]) == (False, 1)
     assert answer["counts"] == {"passed": 3, "failed": 1, "errors": 0, "skipped": 1, "timed_out": 0, "flaky": 0}
@@ -83,8 +83,8 @@ def test_pytest_passes_fails_and_skips(jobs: JobServer) -> None:
     assert "1 failed, 3 passed, 1 skipped" in answer["output"]
     assert paths(answer) == ["note.txt", "report/junit.xml"]
     assert (jobs.artifacts / answer["run_id"] / "output" / "note.txt").read_text() == "two\n"
-    whole = (jobs.artifacts / answer["run_id"] / "job.log").read_text()
-    assert answer["output"] in whole
+    log = (jobs.artifacts / answer["run_id"] / "job.log").read_text()
+    assert answer["output"] in log
     assert jobs.kinds(answer["run_id"]) == [
         "MCP_TOOL_CALL", "SANDBOX_EXEC", "MCP_CONTAINER_SPAWN", "MCP_CONTAINER_EXEC", "MCP_CONTAINER_CLEANUP",
         "MCP_FILE_WRITE", "MCP_FILE_WRITE", "MCP_FILE_WRITE", "TOOL_FINISHED",
@@ -93,13 +93,13 @@ def test_pytest_passes_fails_and_skips(jobs: JobServer) -> None:
     assert finished["sha256"] == answer["evidence_sha256"]
 
 
-def test_one_test_can_be_chosen(jobs: JobServer) -> None:
+def test_one_test_can_be_selected(jobs: JobServer) -> None:
     answer = jobs.run("run_pytest", project="pytest_sample", tests=["tests/test_sums.py::test_even[4]"])
     assert (answer["passed"], answer["exit_code"], answer["counts"]["passed"]) == (True, 0, 1)
 
 
 @pytest.mark.promise("jobs:deadline")
-def test_a_job_that_takes_too_long_is_killed_and_its_evidence_can_be_found(jobs: JobServer) -> None:
+def test_a_job_beyond_its_deadline_is_killed_and_has_evidence(jobs: JobServer) -> None:
     error = jobs.call("run_pytest", project="pytest_sample", keyword="ever or one", timeout_sec=6)["error"]
     assert (error["code"], error["data"]["code"]) == (-32007, "TIMEOUT")
     assert error["data"]["rule"] == "sandbox.timeout_seconds"
@@ -109,35 +109,35 @@ def test_a_job_that_takes_too_long_is_killed_and_its_evidence_can_be_found(jobs:
     assert jobs.containers() == []
 
 
-def test_playwright_in_python_leaves_pictures_and_traces(jobs: JobServer) -> None:
+def test_playwright_in_python_stores_screenshots_and_traces(jobs: JobServer) -> None:
     answer = jobs.run("run_playwright", language="python", project="playwright_python", keyword="sells or coffee")
     assert (answer["passed"], answer["counts"]["passed"], answer["counts"]["failed"]) == (False, 1, 1)
     assert "Coffee" in answer["failures"][0]["message"]
-    assert_pictures_and_traces(jobs, answer)
+    assert_screenshots_and_traces(jobs, answer)
 
 
-def test_playwright_in_node_leaves_pictures_and_traces(jobs: JobServer) -> None:
+def test_playwright_in_node_stores_screenshots_and_traces(jobs: JobServer) -> None:
     project = {"language": "node", "project": "playwright_node"}
     answer = jobs.run("run_playwright", **project, tests=["tests/page.spec.ts"], keyword="the title")
     assert (answer["passed"], answer["exit_code"], answer["counts"]["failed"]) == (False, 1, 1)
     answer = jobs.run("run_playwright", **project, keyword="the button", timeout_sec=100)
     assert (answer["passed"], answer["counts"]["passed"]) == (True, 1)
-    assert_pictures_and_traces(jobs, answer)
+    assert_screenshots_and_traces(jobs, answer)
 
 
-def assert_pictures_and_traces(jobs: JobServer, answer: dict[str, Any]) -> None:
+def assert_screenshots_and_traces(jobs: JobServer, answer: dict[str, Any]) -> None:
     files = {artifact["path"]: artifact for artifact in answer["artifacts"]}
-    pictures = [path for path in files if path.endswith(".png")]
+    screenshots = [path for path in files if path.endswith(".png")]
     traces = [path for path in files if path.endswith("trace.zip")]
-    assert pictures
+    assert screenshots
     assert traces
     assert not [path for path in files if path.endswith(".webm")]
     output = jobs.artifacts / answer["run_id"] / "output"
-    assert (output / pictures[0]).read_bytes().startswith(b"\x89PNG")
+    assert (output / screenshots[0]).read_bytes().startswith(b"\x89PNG")
     assert (output / traces[0]).read_bytes().startswith(b"PK")
 
 
-def test_a_test_of_node_that_times_out_by_itself_is_a_result(docker: JobServer) -> None:
+def test_a_timeout_of_a_single_node_test_is_a_result(docker: JobServer) -> None:
     answer = docker.run("run_playwright", language="node", project="playwright_node", keyword="the selector")
     assert (answer["exit_code"], answer["counts"]["timed_out"]) == (1, 1)
     assert "1500ms" in answer["failures"][0]["message"]
@@ -145,13 +145,13 @@ def test_a_test_of_node_that_times_out_by_itself_is_a_result(docker: JobServer) 
 
 
 @pytest.mark.parametrize(("language", "keyword"), [("python", "never_loads"), ("node", "the page never loads")])
-def test_a_page_that_never_loads_ends_at_the_deadline(docker: JobServer, language: str, keyword: str) -> None:
+def test_a_page_that_never_loads_times_out_at_the_deadline(docker: JobServer, language: str, keyword: str) -> None:
     project = f"playwright_{language}"
     error = docker.call("run_playwright", language=language, project=project, keyword=keyword, timeout_sec=12)["error"]
     assert error["code"] == -32007
 
 
-def test_what_the_policy_switches_off_is_not_kept() -> None:
+def test_artifacts_that_the_policy_disables_are_not_stored() -> None:
     off = {"playwright": {"screenshots": False, "traces": False, "videos": True}}
     with job_server("docker", policy=off) as running:
         answer = running.run("run_playwright", language="node", project="playwright_node", keyword="the button")
@@ -170,7 +170,7 @@ os._exit(1)
 
 
 @pytest.mark.promise("jobs:a-report-cannot-forge-success")
-def test_output_and_report_cannot_forge_the_result(docker: JobServer) -> None:
+def test_output_and_report_cannot_forge_a_pass(docker: JobServer) -> None:
     project = docker.workspace / "forger"
     project.mkdir()
     (project / "test_forged.py").write_text(FORGER)
@@ -178,11 +178,11 @@ def test_output_and_report_cannot_forge_the_result(docker: JobServer) -> None:
     assert (answer["passed"], answer["exit_code"], answer["counts"]["passed"]) == (False, 1, 1)
 
 
-def test_a_job_that_eats_its_memory_is_a_violation(docker: JobServer) -> None:
-    project = docker.workspace / "eater"
+def test_a_job_beyond_its_memory_is_a_violation(docker: JobServer) -> None:
+    project = docker.workspace / "greedy"
     project.mkdir()
     (project / "test_eat.py").write_text("def test_eat():\n    x = [b'x' * 10**7 for _ in range(10**4)]\n")
-    error = docker.call("run_pytest", project="eater")["error"]
+    error = docker.call("run_pytest", project="greedy")["error"]
     assert (error["code"], error["data"]["rule"]) == (-32006, "sandbox.memory_mib")
     assert docker.evidence(error["data"]["run_id"])["outcome"]["end"] == "out_of_memory"
 
@@ -220,7 +220,9 @@ def test_hostile_output_is_refused_and_counted(docker: JobServer) -> None:
         ({"project": "nowhere"}, "workspace.missing"),
     ],
 )
-def test_bad_arguments_are_errors_that_name_the_rule(docker: JobServer, arguments: dict[str, Any], rule: str) -> None:
+def test_invalid_arguments_are_errors_that_name_the_rule(
+    docker: JobServer, arguments: dict[str, Any], rule: str
+) -> None:
     error = docker.call("run_pytest", **arguments)["error"]
     assert (error["code"], error["data"]["code"], error["data"]["rule"]) == (-32602, "INVALID_ARGUMENTS", rule)
 
@@ -232,7 +234,7 @@ def test_a_link_out_of_the_workspace_is_a_violation(docker: JobServer) -> None:
 
 
 @pytest.mark.promise("tools:no-shell")
-def test_a_shell_is_refused_with_a_record(docker: JobServer) -> None:
+def test_a_shell_is_refused_and_recorded(docker: JobServer) -> None:
     error = docker.call("run_shell", command="id")["error"]
     assert (error["code"], error["data"]) == (-32004, {"code": "POLICY_BLOCKED", "rule": "tool.reserved"})
     blocked = [record for record in docker.records() if record["kind"] == "POLICY_BLOCKED"]
@@ -248,7 +250,7 @@ def test_twenty_runs_leave_nothing_behind() -> None:
             assert answer["passed"]
         assert running.containers() == []
         new = set(ask_engine("docker", "volume", "ls", "-q").split()) - set(volumes.split())
-        # Others may use the engine too: a volume that some container has is theirs, as none of ours is left.
+        # Other programs may use the engine. A volume in use is theirs, because no container of this server remains.
         assert [
             name for name in new if not ask_engine("docker", "ps", "-aq", "--filter", f"volume={name}").strip()
         ] == []

@@ -1,4 +1,4 @@
-"""Nothing outlives a run, and what a killed server leaves is gone at the next start."""
+"""Nothing outlives a run, and the next sweep removes the containers of a killed server."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import pytest
 
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.jobs.containers.engine import ServerState, server_state
-from support.job_box import ROOT, JobBox, processes_left
+from support.job_box import ROOT, JobBox, remaining_processes
 
-HOLDER = """
+OTHER_SERVER = """
 import sys, anyio
 from pathlib import Path
 from support.job_box import JobBox
-box = JobBox(name=sys.argv[1], folder=Path(sys.argv[2]))
-order = box.order(["sh", "-c", "echo begun; sleep 600"])
-def begun(_):
+box = JobBox(name=sys.argv[1], directory=Path(sys.argv[2]))
+order = box.order(["sh", "-c", "echo started; sleep 600"])
+def on_output(_):
     print(order.run_id, flush=True)
 async def run():
-    await box.finish(order, on_output=begun)
+    await box.finish(order, on_output=on_output)
 anyio.run(run)
 """
 
 
-def holder(box: JobBox, folder: Path) -> tuple[subprocess.Popen[str], str]:
-    """Another server, in the middle of a run."""
+def start_other_server(box: JobBox, directory: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start another server with a run in progress; return its process and the run's id."""
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, box.name, str(folder)],
+        [sys.executable, "-c", OTHER_SERVER, box.name, str(directory)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
@@ -45,35 +45,35 @@ def holder(box: JobBox, folder: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 @pytest.mark.promise("jobs:sweep")
-def test_the_containers_of_a_killed_server_are_swept_and_those_of_a_live_one_are_not(
-    box: JobBox, tmp_path: Path
-) -> None:
-    process, run_id = holder(box, tmp_path)
+def test_only_the_containers_of_a_killed_server_are_swept(box: JobBox, tmp_path: Path) -> None:
+    process, run_id = start_other_server(box, tmp_path)
     try:
         (container,) = box.labelled(run_id)
         assert anyio.run(box.sweep) == []
         assert box.labelled(run_id) == [container]
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=10)
-        assert box.labelled(run_id) == [container], "nobody has looked yet"
+        assert box.labelled(run_id) == [container], "removed before the sweep"
         assert anyio.run(box.sweep) == [run_id]
     finally:
         process.kill()
         process.communicate(timeout=10)
     assert box.labelled(run_id) == []
-    assert processes_left(container) == []
+    assert remaining_processes(container) == []
+
+
+def create_foreign_container(box: JobBox, *, deadline: int) -> str:
+    """Create a container whose server runs on another machine; return its id."""
+    labels = {"run": "foreign", "server": "elsewhere", "lock": "/nonexistent/elsewhere.lock", "deadline": deadline}
+    options = [option for name, value in labels.items() for option in ("--label", f"browser-shell.{name}={value}")]
+    return box.client("create", "--network", "none", *options, box.image_id, "true").strip()
 
 
 @pytest.mark.promise("jobs:sweep")
-def test_a_container_whose_server_cannot_be_judged_stays_until_its_deadline(box: JobBox) -> None:
-    def make(deadline: int) -> str:
-        labels = {"run": "strange", "server": "elsewhere", "lock": "/nonexistent/elsewhere.lock", "deadline": deadline}
-        words = [word for name, value in labels.items() for word in ("--label", f"browser-shell.{name}={value}")]
-        return box.client("create", "--network", "none", *words, box.image_id, "true").strip()
-
-    late, early = make(1), make(2**40)
+def test_a_container_of_an_unknown_server_is_swept_after_its_deadline(box: JobBox) -> None:
+    late, early = create_foreign_container(box, deadline=1), create_foreign_container(box, deadline=2**40)
     try:
-        assert anyio.run(box.sweep) == ["strange"]
+        assert anyio.run(box.sweep) == ["foreign"]
         listed = box.client("ps", "--all", "--quiet", "--no-trunc", "--filter", "label=browser-shell.server=elsewhere")
         assert listed.split() == [early]
         assert late != early
@@ -82,41 +82,39 @@ def test_a_container_whose_server_cannot_be_judged_stays_until_its_deadline(box:
 
 
 @pytest.mark.promise("jobs:sweep")
-def test_a_sweep_leaves_this_servers_own_run_alone(box: JobBox) -> None:
-    order = box.order(["sh", "-c", "echo begun; sleep 3; echo done"])
+def test_a_sweep_does_not_remove_a_run_in_progress(box: JobBox) -> None:
+    order = box.order(["sh", "-c", "echo started; sleep 3; echo done"])
 
     async def run() -> None:
-        begun = anyio.Event()
+        started = anyio.Event()
 
         async def sweep() -> None:
-            await begun.wait()
+            await started.wait()
             assert await box.sweep() == []
 
         async with anyio.create_task_group() as group:
             group.start_soon(sweep)
-            finished = await box.finish(order, on_output=lambda _: begun.set())
-        assert finished.log == b"begun\ndone\n"
+            finished = await box.finish(order, on_output=lambda _: started.set())
+        assert finished.log == b"started\ndone\n"
 
     anyio.run(run)
 
 
 @pytest.mark.promise("audit:no-record-no-run")
-def test_a_container_whose_removal_cannot_be_recorded_stays(box: JobBox) -> None:
-    labels = {"run": "unrecorded", "server": "elsewhere", "lock": "/nonexistent/elsewhere.lock", "deadline": 1}
-    words = [word for name, value in labels.items() for word in ("--label", f"browser-shell.{name}={value}")]
-    container = box.client("create", "--network", "none", *words, box.image_id, "true").strip()
-    asked: list[tuple[str, str]] = []
+def test_a_container_is_not_removed_when_the_removal_cannot_be_recorded(box: JobBox) -> None:
+    container = create_foreign_container(box, deadline=1)
+    removals: list[tuple[str, str]] = []
 
     async def refuse(run_id: str, container_id: str) -> None:
-        asked.append((run_id, container_id))
+        removals.append((run_id, container_id))
         raise AuditUnavailable("no space left on the audit disk")
 
     try:
         with pytest.raises(AuditUnavailable):
             anyio.run(box.containers.sweep, refuse)
-        assert asked == [("unrecorded", container)]
-        assert box.labelled("unrecorded") == [container]
-        assert anyio.run(box.sweep) == ["unrecorded"]
+        assert removals == [("foreign", container)]
+        assert box.labelled("foreign") == [container]
+        assert anyio.run(box.sweep) == ["foreign"]
     finally:
         box.client("rm", "--force", container)
 
@@ -125,12 +123,12 @@ def test_a_container_whose_removal_cannot_be_recorded_stays(box: JobBox) -> None
 def test_twenty_runs_leave_nothing_behind(box: JobBox) -> None:
     mounted: list[str] = []
 
-    def look(container_id: str) -> None:
+    def inspect_mounts(container_id: str) -> None:
         mounted.append(box.client("inspect", "--format", "{{range .Mounts}}{{.Type}} {{end}}", container_id).strip())
 
     async def run() -> str:
         order = box.order(["sh", "-c", "sleep 100 & echo x > /output/x"])
-        return (await box.finish(order, on_made=look)).report.container_id
+        return (await box.finish(order, on_created=inspect_mounts)).report.container_id
 
     box.run("true")
     open_files = len(list(Path("/proc/self/fd").iterdir()))
@@ -138,10 +136,10 @@ def test_twenty_runs_leave_nothing_behind(box: JobBox) -> None:
     assert box.labelled() == []
     assert set(" ".join(mounted).split()) <= {"bind", "tmpfs"}, "a volume would outlive its container"
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
-    assert [pid for each in ids for pid in processes_left(each)] == []
+    assert [pid for each in ids for pid in remaining_processes(each)] == []
 
 
-def test_a_lock_tells_whether_its_server_lives(box: JobBox, tmp_path: Path) -> None:
+def test_a_lock_shows_whether_its_server_is_alive(box: JobBox, tmp_path: Path) -> None:
     assert server_state(box.lock.path) is ServerState.ALIVE
     (tmp_path / "gone.lock").touch()
     assert server_state(tmp_path / "gone.lock") is ServerState.GONE

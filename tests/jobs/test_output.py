@@ -1,4 +1,4 @@
-"""Only plain files leave a container, bounded in size and number, whatever the job left under /output."""
+"""Only regular files leave a container, bounded in size and number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SMALL = ContainerLimits(timeout_seconds=30, output_bytes=16 * MIB, scratch_bytes
 
 
 @pytest.mark.promise("jobs:output")
-def test_files_arrive_as_they_were_written(box: JobBox) -> None:
+def test_files_arrive_unchanged(box: JobBox) -> None:
     finished = box.python(
         "import os,hashlib\n"
         "os.makedirs('/output/a/b')\n"
@@ -31,7 +31,7 @@ def test_files_arrive_as_they_were_written(box: JobBox) -> None:
 
 
 @pytest.mark.promise("jobs:output")
-def test_what_is_not_a_plain_file_is_refused_by_name(box: JobBox) -> None:
+def test_links_pipes_and_unreadable_files_are_refused_by_name(box: JobBox) -> None:
     finished = box.python(
         "import os,socket\n"
         "os.symlink('/etc/passwd','/output/absolute')\n"
@@ -44,8 +44,8 @@ def test_what_is_not_a_plain_file_is_refused_by_name(box: JobBox) -> None:
         "open('/output/first','w').write('same'); os.link('/output/first','/output/second')\n"
     )
     assert finished.report.exit_code == 0, finished.log
-    told = {each.path: each.reason for each in finished.report.refused}
-    assert told == {
+    refused = {each.path: each.reason for each in finished.report.refused}
+    assert refused == {
         "absolute": RefusalReason.LINK,
         "directory": RefusalReason.LINK,
         "chain": RefusalReason.LINK,
@@ -59,7 +59,7 @@ def test_what_is_not_a_plain_file_is_refused_by_name(box: JobBox) -> None:
 
 
 @pytest.mark.promise("jobs:output")
-def test_odd_names_are_refused_and_told_in_ascii(box: JobBox) -> None:
+def test_unprintable_names_are_refused_and_reported_in_ascii(box: JobBox) -> None:
     finished = box.python(
         "import os\n"
         "odd = (b'\\xff\\xfe', b'new\\nline', b'\\x1b[2J', 'a\\u202egnp.exe'.encode(), b'back\\\\slash')\n"
@@ -82,14 +82,14 @@ def test_a_sparse_file_larger_than_the_limit_does_not_arrive(box: JobBox) -> Non
         "for n in range(4): os.truncate(os.open(f'/output/{n}',os.O_CREAT|os.O_WRONLY),15*1024*1024)\n",
         limits=SMALL,
     )
-    assert finished.log.split() == [b"27", b"27"], "a file beyond the limit cannot even be made"
+    assert finished.log.split() == [b"27", b"27"], "EFBIG: a file beyond the limit cannot be created"
     sizes = [path.stat().st_size for path in finished.output.iterdir()]
     assert sum(sizes) <= SMALL.output_bytes
     assert RefusalReason.TOO_LARGE in {each.reason for each in finished.report.refused}
 
 
 @pytest.mark.promise("jobs:output")
-def test_a_full_output_stops_the_job_and_not_the_host(box: JobBox) -> None:
+def test_a_full_output_directory_is_reported(box: JobBox) -> None:
     finished = box.python(
         "try:\n"
         "  with open('/output/large','wb',0) as f:\n"
@@ -103,7 +103,7 @@ def test_a_full_output_stops_the_job_and_not_the_host(box: JobBox) -> None:
 
 
 @pytest.mark.promise("jobs:output")
-def test_a_full_scratch_is_the_jobs_own_trouble(box: JobBox) -> None:
+def test_a_full_scratch_directory_is_an_error_inside_the_job_only(box: JobBox) -> None:
     finished = box.python(
         "import os\n"
         "for place in ('/tmp/x','/dev/shm/x'):\n"
@@ -118,7 +118,7 @@ def test_a_full_scratch_is_the_jobs_own_trouble(box: JobBox) -> None:
 
 
 @pytest.mark.promise("jobs:output")
-def test_more_files_than_the_limit_are_not_taken_over(box: JobBox) -> None:
+def test_files_beyond_the_limit_are_not_handed_over(box: JobBox) -> None:
     finished = box.python(
         "import os\n"
         "for n in range(20_000):\n"
@@ -130,13 +130,13 @@ def test_more_files_than_the_limit_are_not_taken_over(box: JobBox) -> None:
     assert finished.report.exit_code == 0
     assert len(finished.files) <= SMALL.output_entries
     if box.name == "docker":
-        assert finished.report.end is ContainerEnd.OUTPUT_FULL, "the kernel counts"
+        assert finished.report.end is ContainerEnd.OUTPUT_FULL, "nr_inodes of the tmpfs"
     else:
         assert [each.reason for each in finished.report.refused] == [RefusalReason.TOO_MANY]
 
 
 @pytest.mark.promise("jobs:output")
-def test_a_deep_tree_ends_at_a_depth(box: JobBox) -> None:
+def test_a_deep_tree_is_cut(box: JobBox) -> None:
     finished = box.python(
         "import os\nos.chdir('/output')\nfor n in range(300):\n  os.mkdir('d'); os.chdir('d')\nopen('x','w')"
     )
@@ -164,7 +164,7 @@ def test_the_hand_over_cannot_be_forged(box: JobBox) -> None:
 
 
 @pytest.mark.promise("jobs:output")
-def test_nobody_changes_the_output_while_it_is_handed_over(box: JobBox) -> None:
+def test_output_cannot_change_during_the_hand_over(box: JobBox) -> None:
     finished = box.python(
         "import os,time\n"
         "with open('/output/large','wb') as f:\n"
@@ -181,6 +181,6 @@ def test_nobody_changes_the_output_while_it_is_handed_over(box: JobBox) -> None:
     assert (finished.output / "large").read_bytes().strip(b"x") == b""
 
 
-def test_output_that_is_no_text_is_kept_byte_for_byte(box: JobBox) -> None:
+def test_binary_output_is_logged_unchanged(box: JobBox) -> None:
     finished = box.python("import os\nos.write(1,bytes(range(256)));os.write(2,b'\\xff'*3);os.write(1,b'x'*300_000)")
     assert finished.log == bytes(range(256)) + b"\xff" * 3 + b"x" * 300_000

@@ -1,4 +1,4 @@
-"""Ordinary test projects, as people write them, run in the job image without a change."""
+"""Ordinary test projects run in the job image without a change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from browser_shell.core.containers import ContainerLimits
 from support.job_box import Finished, JobBox
 
-TIME_FOR_A_BROWSER = ContainerLimits(timeout_seconds=90)
+BROWSER_LIMITS = ContainerLimits(timeout_seconds=90)
 PYTHON_PROJECT = {
     "test_page.py": (
         "import pytest\n"
@@ -24,7 +24,7 @@ PYTHON_PROJECT = {
         "def test_slow(page):\n"
         "    page.wait_for_timeout(60_000)\n"
     ),
-    # Warnings of the image's own packages would fail a project like this one.
+    # Fails when a package of the image causes a warning.
     "pytest.ini": "[pytest]\nfilterwarnings = error\n",
 }
 NODE_PROJECT = {
@@ -48,10 +48,10 @@ NODE_PROJECT = {
 }
 
 
-def assert_evidence_arrived(finished: Finished) -> None:
-    pictures = list(finished.output.rglob("*.png"))
-    assert pictures
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+def assert_artifacts(finished: Finished) -> None:
+    screenshots = list(finished.output.rglob("*.png"))
+    assert screenshots
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in screenshots)
     videos = list(finished.output.rglob("*.webm"))
     assert videos
     assert all(path.read_bytes().startswith(b"\x1aE\xdf\xa3") and path.stat().st_size > 500 for path in videos)
@@ -62,24 +62,24 @@ def assert_evidence_arrived(finished: Finished) -> None:
 
 
 @pytest.mark.promise("jobs:projects")
-def test_a_python_project_with_playwright_runs_as_it_is(box: JobBox) -> None:
+def test_a_python_project_with_playwright_runs_unchanged(box: JobBox) -> None:
     options = ["--output=/output/results", "--screenshot=on", "--video=on", "--tracing=on"]
     finished = box.run(
-        *("python", "-m", "pytest", "-p", "no:cacheprovider", *options), files=PYTHON_PROJECT, limits=TIME_FOR_A_BROWSER
+        *("python", "-m", "pytest", "-p", "no:cacheprovider", *options), files=PYTHON_PROJECT, limits=BROWSER_LIMITS
     )
     assert finished.report.exit_code == 1, finished.log
     assert b"2 failed, 1 passed" in finished.log
-    assert_evidence_arrived(finished)
+    assert_artifacts(finished)
 
 
 @pytest.mark.promise("jobs:projects")
-def test_a_node_project_with_playwright_runs_as_it_is(box: JobBox) -> None:
+def test_a_node_project_with_playwright_runs_unchanged(box: JobBox) -> None:
     finished = box.run(
         *("playwright-node", "test", "--output=/output/results", "--reporter=list", "--workers=1"),
         files=NODE_PROJECT,
-        limits=TIME_FOR_A_BROWSER,
+        limits=BROWSER_LIMITS,
     )
     assert finished.report.exit_code == 1, finished.log
     assert b"2 failed" in finished.log
     assert b"2 passed" in finished.log
-    assert_evidence_arrived(finished)
+    assert_artifacts(finished)

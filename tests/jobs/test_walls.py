@@ -1,4 +1,4 @@
-"""What a job must not reach, beyond the rows of the corpus: kernel, host, engine, server, network."""
+"""Resources that a job must not reach, besides the corpus: kernel, host, engine, server, network."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ FORBIDDEN = {
     "more open files": "import resource as r; r.setrlimit(r.RLIMIT_NOFILE,(99999,99999))",
     "a larger file": "import resource as r; r.setrlimit(r.RLIMIT_FSIZE,(-1,-1))",
     "core files": "import resource as r; r.setrlimit(r.RLIMIT_CORE,(-1,-1))",
-    "a better place for the init's victim": "open('/proc/self/oom_score_adj','wb',0).write(b'-1000')",
+    "a lower score for the OOM killer": "open('/proc/self/oom_score_adj','wb',0).write(b'-1000')",
     "a real-time schedule": "import os; os.sched_setscheduler(0,os.SCHED_FIFO,os.sched_param(1))",
-    "a signal to somebody else": "import os; [os.kill(p,0) for p in (2**20,)]",
+    "a signal to a process outside": "import os; [os.kill(p,0) for p in (2**20,)]",
 }
-TRUTHS = {
+FACTS = {
     "no capability is left": (
         "print([l for l in open('/proc/self/status') if l.startswith('Cap') and l.split()[1].strip('0')])",
         "[]",
@@ -139,7 +139,10 @@ TRUTHS = {
         "print([l.split()[1] for l in open('/proc/self/status') if l.startswith('Seccomp_filters')][0] >= '2')",
         "True",
     ),
-    "the account is nobody's": ("import os; print(os.getuid(), os.getgid(), os.getgroups())", "10001 10001 [10001]"),
+    "the account has no other groups": (
+        "import os; print(os.getuid(), os.getgid(), os.getgroups())",
+        "10001 10001 [10001]",
+    ),
     "only loopback exists": ("import socket; print([n for _, n in socket.if_nameindex() if n != 'lo'])", "[]"),
     "there is no file with setuid": (
         "import os,stat\nfound=[]\n"
@@ -161,7 +164,7 @@ TRUTHS = {
         " and k not in ('HOME','HOSTNAME','LANG','LC_CTYPE','PATH','PWD','container','TERM')))",
         "[]",
     ),
-    "the host's name is not told": ("import socket; print(socket.gethostname())", "job"),
+    "the host's name is hidden": ("import socket; print(socket.gethostname())", "job"),
     "there is no socket file at all": (
         "import os,stat\nfound=[]\n"
         "for top, _, names in os.walk('/'):\n"
@@ -204,14 +207,14 @@ TRUTHS = {
 @pytest.fixture(scope="module")
 def outcomes(box: JobBox) -> dict[str, dict[str, Any]]:
     calls = {f"call {name}": f"{_CALL}print(l.syscall({words}))" for name, words in X86_64_CALLS.items()}
-    truths = {f"truth {name}": code for name, (code, _) in TRUTHS.items()}
-    return box.outcomes({**FORBIDDEN, **calls, **truths})
+    facts = {f"fact {name}": code for name, (code, _) in FACTS.items()}
+    return box.outcomes({**FORBIDDEN, **calls, **facts})
 
 
 @pytest.mark.promise("jobs:walls")
 @pytest.mark.parametrize("name", FORBIDDEN)
-def test_a_job_cannot_reach(name: str, outcomes: dict[str, dict[str, Any]]) -> None:
-    # Limits say ValueError; a file that reads as empty is turned into a division by zero above.
+def test_a_job_cannot_access(name: str, outcomes: dict[str, dict[str, Any]]) -> None:
+    # setrlimit raises ValueError. The code above turns an empty file into a ZeroDivisionError.
     assert {"OSError", "ValueError", "ZeroDivisionError"} & set(outcomes[name]["raised"]), outcomes[name]
 
 
@@ -222,6 +225,6 @@ def test_a_job_cannot_call(name: str, outcomes: dict[str, dict[str, Any]]) -> No
 
 
 @pytest.mark.promise("jobs:walls")
-@pytest.mark.parametrize("name", TRUTHS)
-def test_inside_a_job(name: str, outcomes: dict[str, dict[str, Any]]) -> None:
-    assert outcomes[f"truth {name}"]["out"] == TRUTHS[name][1]
+@pytest.mark.parametrize("name", FACTS)
+def test_a_job_sees(name: str, outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes[f"fact {name}"]["out"] == FACTS[name][1]

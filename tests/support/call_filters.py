@@ -1,4 +1,4 @@
-"""A real system call filter around a small Python program: it refuses the calls with the given numbers."""
+"""Runs a small Python program under a real seccomp filter that refuses given system calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
 _PATHS = [str(_ROOT / "src"), str(_ROOT / "tests")]
-# Written for the kernel: load the call's number, and for each forbidden one answer with the error.
-_PUT_ON = """
+# Classic BPF: load the number of the call and return the error for each forbidden one.
+_INSTALL = """
 import ctypes, errno, struct, sys
 LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | {error}
@@ -27,9 +27,9 @@ assert libc.prctl(22, 2, whole, 0, 0) == 0, ctypes.get_errno()
 """
 
 
-def said_behind_filter(numbers: Iterable[int], script: str, *, error: int) -> object:
-    """The JSON that a script printed last, behind a filter that answers these calls with `error`."""
-    code = _PUT_ON.format(numbers=list(numbers), error=error) + f"sys.path[:0] = {_PATHS}\n" + script
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout.splitlines()[-1])
+def output_behind_filter(numbers: Iterable[int], script: str, *, error: int) -> object:
+    """Return the last line of the script's output as JSON. The filter fails these calls with `error`."""
+    code = _INSTALL.format(numbers=list(numbers), error=error) + f"sys.path[:0] = {_PATHS}\n" + script
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])

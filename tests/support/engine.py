@@ -1,4 +1,4 @@
-"""A container engine as the tests use it: the same words for Docker and Podman."""
+"""A container engine with one interface for Docker and Podman."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IMAGES = {"docker": "browser-shell:latest", "podman": "localhost/browser-shell:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One that answers, with the image in it."""
+    """A running engine that has the image."""
 
     name: str
     env: dict[str, str]
@@ -29,42 +29,42 @@ class Engine:
 
     @property
     def run_flags(self) -> tuple[str, ...]:
-        """Podman leaves health checks to timers of systemd, and says so at length where there is none."""
+        """Disable health checks of Podman without systemd, whose timers it needs; it would print warnings."""
         without_timers = self.name == "podman" and not Path("/run/systemd/private").exists()
         return ("--no-healthcheck",) if without_timers else ()
 
-    def argv(self, *words: str) -> list[str]:
-        return [self.name, *words]
+    def argv(self, *arguments: str) -> list[str]:
+        return [self.name, *arguments]
 
-    def finish(self, *words: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    def finish(self, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.argv(*words), env=self.env, capture_output=True, text=True, timeout=seconds, check=False
+            self.argv(*arguments), env=self.env, capture_output=True, text=True, timeout=seconds, check=False
         )
 
-    def do(self, *words: str, seconds: float = 60) -> str:
-        """What a command that must succeed writes."""
-        ended = self.finish(*words, seconds=seconds)
-        assert ended.returncode == 0, f"{words}: {ended.stdout}{ended.stderr}"
-        return ended.stdout.strip()
+    def do(self, *arguments: str, seconds: float = 60) -> str:
+        """Run a command that must succeed and return its output."""
+        result = self.finish(*arguments, seconds=seconds)
+        assert result.returncode == 0, f"{arguments}: {result.stdout}{result.stderr}"
+        return result.stdout.strip()
 
     def inspect(self, kind: str, name: str) -> dict[str, Any]:
-        found = json.loads(self.do(kind, "inspect", name))
-        assert isinstance(found[0], dict)
-        return found[0]
+        (details,) = json.loads(self.do(kind, "inspect", name))
+        assert isinstance(details, dict)
+        return details
 
-    def in_image(self, *words: str, flags: tuple[str, ...] = (), seconds: float = 120) -> str:
-        """Runs a program of the image's own in a throw-away container without a network, as root, to look around."""
-        looking = ("--rm", "--network", "none", "--user", "0:0", *self.run_flags, *flags)
-        return self.do("run", *looking, "--entrypoint", words[0], self.image, *words[1:], seconds=seconds)
+    def in_image(self, *argv: str, flags: tuple[str, ...] = (), seconds: float = 120) -> str:
+        """Run a program of the image as root, in a temporary container without network; return its output."""
+        options = ("--rm", "--network", "none", "--user", "0:0", *self.run_flags, *flags)
+        return self.do("run", *options, "--entrypoint", argv[0], self.image, *argv[1:], seconds=seconds)
 
 
 @contextmanager
 def answering_engine(name: str) -> Iterator[Engine]:
-    """Whoever starts the suite has started the engine (scripts/test-image does)."""
+    """Use an engine that is already running (scripts/test-image starts it)."""
     env = {key: value for key, value in os.environ.items() if key not in ("CONTAINER_HOST",)}
     with tempfile.TemporaryDirectory(prefix="bse-") as directory:
         if name == "podman" and _PRIVATE_CONFIGURATION.exists():
-            # A copy: the script may write its own anew while tests run.
+            # A copy: scripts/engine may rewrite the file while tests run.
             copy = Path(directory) / "containers.conf"
             copy.write_text(_PRIVATE_CONFIGURATION.read_text(encoding="utf-8"), encoding="utf-8")
             env["CONTAINERS_CONF"] = str(copy)
@@ -75,11 +75,11 @@ def answering_engine(name: str) -> Iterator[Engine]:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network of the engine, for one run of the suite."""
+    """A network of the engine for one run of the suite."""
 
     name: str
     gateway: str
-    """The machine's own address in it."""
+    """Address of this machine in the network."""
 
 
 @contextmanager
@@ -87,10 +87,10 @@ def own_network(engine: Engine) -> Iterator[Network]:
     name = f"bsh-{os.getpid()}"
     engine.do("network", "create", name)
     try:
-        about = engine.inspect("network", name)
-        (subnet,) = about["IPAM"]["Config"] if "IPAM" in about else about["subnets"]
+        details = engine.inspect("network", name)
+        (subnet,) = details["IPAM"]["Config"] if "IPAM" in details else details["subnets"]
         gateway = subnet.get("Gateway") or subnet["gateway"]
-        # The address exists once the first container is there; this one is there until the end.
+        # The address exists only while the network has a container.
         holder = f"{name}-holder"
         engine.do(
             *("run", "--detach", "--name", holder, "--network", name, "--memory", "64m", *engine.run_flags),

@@ -1,4 +1,4 @@
-"""Stands between our code and a real engine, and fails a step of its API on demand."""
+"""A proxy in front of a real engine that fails a step of its API on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANSWERS: dict[Fault, bytes] = {
 
 
 class EngineRelay:
-    """Passes everything on, but answers requests that match `failing` itself."""
+    """Forwards everything, except requests that match `failing`, which it answers with a fault."""
 
     def __init__(self, engine: str, path: Path) -> None:
         self._engine = engine.removeprefix("unix://")
@@ -36,7 +36,7 @@ class EngineRelay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def die(self) -> None:
-        """As an engine that is stopped: no connection stays, none is taken."""
+        """Close all connections and the listener, as an engine that stops."""
         self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -62,15 +62,15 @@ class EngineRelay:
 
     def _serve(self, client: socket.socket, engine: socket.socket) -> None:
         with client, engine:
-            answers = threading.Thread(target=self._pass_on, args=(engine, client, False), daemon=True)
+            answers = threading.Thread(target=self._forward, args=(engine, client, False), daemon=True)
             answers.start()
-            self._pass_on(client, engine, True)
+            self._forward(client, engine, True)
             answers.join()
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket, asks: bool) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, is_request: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                if asks and self.failing and self.times > 0 and self.failing.match(data):
+                if is_request and self.failing and self.times > 0 and self.failing.match(data):
                     self.times -= 1
                     source.sendall(_ANSWERS[self.fault])
                     break
@@ -81,8 +81,8 @@ class EngineRelay:
 
 
 @contextlib.contextmanager
-def relaying(engine: str, folder: Path) -> Iterator[EngineRelay]:
-    relay = EngineRelay(engine, folder / "relay.sock")
+def relaying(engine: str, directory: Path) -> Iterator[EngineRelay]:
+    relay = EngineRelay(engine, directory / "relay.sock")
     try:
         yield relay
     finally:

@@ -1,4 +1,4 @@
-"""Runs hostile and ordinary code in real job containers, and looks at what is left of them."""
+"""Runs hostile and ordinary code in real job containers and inspects the result."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ ROOT = Path(__file__).parent.parent.parent
 MIB = 1024 * 1024
 IMAGES = {"docker": "browser-shell/jobs:latest", "podman": "localhost/browser-shell/jobs:latest"}
 QUICK = ContainerLimits(timeout_seconds=30)
-_HELPERS_END_SECONDS = 10
+_ENGINE_HELPER_SECONDS = 10
 
 
 @functools.cache
 def engine_address(name: str) -> str:
-    """Installs and starts the engine when none answers."""
-    told = subprocess.run([ROOT / "scripts/engine", name], capture_output=True, text=True, timeout=600, check=True)
-    return told.stdout.splitlines()[-1]
+    """Return the address; install and start the engine when none answers."""
+    started = subprocess.run([ROOT / "scripts/engine", name], capture_output=True, text=True, timeout=600, check=True)
+    return started.stdout.splitlines()[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A run that is over."""
+    """A run that has ended."""
 
     report: ContainerReport
-    folder: Path
+    directory: Path
 
     @property
     def log(self) -> bytes:
-        return (self.folder / "log").read_bytes()
+        return (self.directory / "log").read_bytes()
 
     @property
     def output(self) -> Path:
-        return self.folder / "output"
+        return self.directory / "output"
 
     @property
     def files(self) -> list[str]:
@@ -56,10 +56,10 @@ class Finished:
 
 @dataclass(kw_only=True)
 class JobBox:
-    """An engine with our image, and a server's identity."""
+    """An engine with the job image, and the lock of a server."""
 
     name: str
-    folder: Path
+    directory: Path
     address: str = ""
     lock: ServerLock = field(init=False)
     containers: DisposableContainers = field(init=False)
@@ -67,7 +67,7 @@ class JobBox:
 
     def __post_init__(self) -> None:
         self.address = self.address or engine_address(self.name)
-        self.lock = ServerLock(self.folder / "servers", uuid.uuid4().hex)
+        self.lock = ServerLock(self.directory / "servers", uuid.uuid4().hex)
         self.lock.acquire()
         self.containers = DisposableContainers(address=self.address, lock=self.lock, clock=SystemClock())
         if not self.image_id:
@@ -77,9 +77,9 @@ class JobBox:
         self, argv: Iterable[str], *, files: dict[str, str] | None = None, limits: ContainerLimits = QUICK
     ) -> ContainerOrder:
         run_id = uuid.uuid4().hex
-        folder = self.folder / run_id
-        folder.mkdir(mode=0o700, parents=True)
-        workspace = folder / "workspace"
+        directory = self.directory / run_id
+        directory.mkdir(mode=0o700, parents=True)
+        workspace = directory / "workspace"
         workspace.mkdir()
         for name, text in (files or {}).items():
             path = workspace / name
@@ -91,8 +91,8 @@ class JobBox:
             image=self.image_id,
             argv=tuple(argv),
             workspace=workspace,
-            output=folder / "output",
-            log_path=folder / "log",
+            output=directory / "output",
+            log_path=directory / "log",
             limits=limits,
         )
 
@@ -101,13 +101,13 @@ class JobBox:
         order: ContainerOrder,
         *,
         on_output: Callable[[bytes], None] = lambda _: None,
-        on_made: Callable[[str], None] = lambda _: None,
+        on_created: Callable[[str], None] = lambda _: None,
     ) -> Finished:
         async def before_start(container_id: str) -> None:
-            on_made(container_id)
+            on_created(container_id)
 
         report = await self.containers.run(order, on_output=on_output, before_start=before_start)
-        return Finished(report=report, folder=order.output.parent)
+        return Finished(report=report, directory=order.output.parent)
 
     async def sweep(self) -> list[str]:
         async def before_remove(run_id: str, container_id: str) -> None:
@@ -122,53 +122,55 @@ class JobBox:
         return self.run("python", "/work/program.py", files={"program.py": code, **(files or {})}, limits=limits)
 
     def outcomes(self, codes: dict[str, str]) -> dict[str, dict[str, Any]]:
-        """Runs each piece of code in a process of its own, all in one container, and tells how each ended."""
-        files = {"codes.json": json.dumps(codes), "program.py": _JUDGE}
+        """Run each piece of code in its own process, all in one container; return their outcomes."""
+        files = {"codes.json": json.dumps(codes), "program.py": _RUN_ALL}
         finished = self.run("python", "/work/program.py", files=files, limits=ContainerLimits(timeout_seconds=60))
         assert finished.report.exit_code == 0, finished.log[-2000:]
-        told: dict[str, dict[str, Any]] = json.loads(finished.log.splitlines()[-1])
-        return told
+        outcomes: dict[str, dict[str, Any]] = json.loads(finished.log.splitlines()[-1])
+        return outcomes
 
     def labelled(self, run_id: str | None = None) -> list[str]:
-        """Ids of the containers that this server, or one run of it, has on the engine."""
+        """List the ids of the containers of this server, or of one run."""
         label = f"browser-shell.run={run_id}" if run_id else f"browser-shell.server={self.lock.server_id}"
         listed = self.client("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={label}")
         return listed.split()
 
-    def client(self, *words: str) -> str:
-        """The engine's own command line, for what a test must see without our code."""
+    def client(self, *arguments: str) -> str:
+        """Run the engine's own command line client, independent of the code under test."""
         program = ["docker", "--host"] if self.name == "docker" else ["podman", "--remote", "--url"]
-        done = subprocess.run([*program, self.address, *words], capture_output=True, text=True, timeout=60, check=True)
-        return done.stdout
+        result = subprocess.run(
+            [*program, self.address, *arguments], capture_output=True, text=True, timeout=60, check=True
+        )
+        return result.stdout
 
     def close(self) -> None:
         self.lock.release()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def processes_mentioning(text: str) -> list[int]:
-    """Host processes in a cgroup, or with a command line, that mentions the text."""
+    """List host processes whose cgroup or command line contains the text."""
     found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and int(process.name) != os.getpid():
             try:
-                facts = (folder / "cgroup").read_text("utf-8") + (folder / "cmdline").read_text("utf-8", "replace")
+                facts = (process / "cgroup").read_text("utf-8") + (process / "cmdline").read_text("utf-8", "replace")
             except OSError:
                 continue
             if text in facts:
-                found.append(int(folder.name))
+                found.append(int(process.name))
     return found
 
 
-def processes_left(text: str) -> list[int]:
-    """Those that stay. An engine's own helpers end a moment after the container that they served."""
-    deadline = time.monotonic() + _HELPERS_END_SECONDS
+def remaining_processes(text: str) -> list[int]:
+    """List processes that do not end. Helpers of the engine end shortly after their container."""
+    deadline = time.monotonic() + _ENGINE_HELPER_SECONDS
     while (found := processes_mentioning(text)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
 
 
-_JUDGE = """
+_RUN_ALL = """
 import json, subprocess, sys
 codes = json.load(open("/work/codes.json"))
 wrapper = '''
@@ -179,14 +181,15 @@ except BaseException as error:
     print(json.dumps([kind.__name__ for kind in type(error).__mro__]), file=sys.stderr)
     sys.exit(1)
 '''
-told = {}
+outcomes = {}
 for name, code in codes.items():
     try:
         done = subprocess.run([sys.executable, "-c", wrapper], input=code.encode(), capture_output=True, timeout=10)
         raised = json.loads(done.stderr.splitlines()[-1]) if done.returncode == 1 and done.stderr else []
-        told[name] = {"code": done.returncode, "raised": raised, "out": done.stdout.decode("utf-8", "replace").strip()}
+        out = done.stdout.decode("utf-8", "replace").strip()
+        outcomes[name] = {"code": done.returncode, "raised": raised, "out": out}
     except subprocess.TimeoutExpired:
-        told[name] = {"code": None, "raised": [], "out": "it hung"}
+        outcomes[name] = {"code": None, "raised": [], "out": "it hung"}
 print()
-print(json.dumps(told))
+print(json.dumps(outcomes))
 """

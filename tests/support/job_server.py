@@ -1,4 +1,4 @@
-"""A real `browser-shell serve --profile write` over a real container engine, and a plain client for it."""
+"""A real `browser-shell serve --profile write` over a real container engine, and a client for it."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 @cache
 def engine_address(engine: str) -> str:
-    """Starts the engine when none answers. A machine without one fails here: a suite that cannot run is no success."""
+    """Return the address; start the engine when none answers. Tests fail, not skip, without an engine."""
     address = _last_line("scripts/engine", engine)
-    # A server that was started as root gives it up, and Podman's socket is then for root alone.
-    return _podman_for_the_account(address) if engine == "podman" and os.geteuid() == 0 else address
+    # The server drops root, and then has no access to Podman's default socket.
+    return _podman_for_account(address) if engine == "podman" and os.geteuid() == 0 else address
 
 
-def _podman_for_the_account(address: str) -> str:
-    """A second socket of the same Podman, with the group that docs/jobs.md tells operators to give it."""
+def _podman_for_account(address: str) -> str:
+    """Open a second socket of the same Podman, with the group that docs/jobs.md recommends."""
     directory = Path(tempfile.mkdtemp(prefix="bsp-", dir="/tmp"))
     directory.chmod(0o711)
     configuration = Path(address.removeprefix("unix://")).with_name("containers.conf")
-    own = {"CONTAINERS_CONF": str(configuration)} if configuration.exists() else {}
-    place = directory / "podman.sock"
+    extra = {"CONTAINERS_CONF": str(configuration)} if configuration.exists() else {}
+    socket = directory / "podman.sock"
     service = subprocess.Popen(
-        ["podman", "system", "service", "--time=0", f"unix://{place}"], env={**_ENVIRONMENT, **own}
+        ["podman", "system", "service", "--time=0", f"unix://{socket}"], env={**_ENVIRONMENT, **extra}
     )
     atexit.register(_end, service, directory)
-    until(place.exists)
-    shutil.chown(place, group="browser-shell")
-    place.chmod(0o660)
-    return f"unix://{place}"
+    until(socket.exists)
+    shutil.chown(socket, group="browser-shell")
+    socket.chmod(0o660)
+    return f"unix://{socket}"
 
 
 def _end(service: subprocess.Popen[bytes], directory: Path) -> None:
@@ -62,13 +62,13 @@ def _end(service: subprocess.Popen[bytes], directory: Path) -> None:
 
 @cache
 def image_id(engine: str) -> str:
-    """The job image of this checkout, built when it is not there yet."""
+    """Return the id of this checkout's job image; build it when it is missing."""
     engine_address(engine)
     return _last_line("scripts/jobs-image", env={"ENGINE": engine})
 
 
 def _last_line(*argv: str, env: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         argv,
         cwd=ROOT,
         env={**_ENVIRONMENT, **(env or {})},
@@ -77,7 +77,7 @@ def _last_line(*argv: str, env: Mapping[str, str] | None = None) -> str:
         timeout=_BUILD_SECONDS,
         check=True,
     )
-    return done.stdout.strip().splitlines()[-1]
+    return result.stdout.strip().splitlines()[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class JobServer:
         return self.jobs / "audit.jsonl"
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The whole JSON-RPC reply."""
+        """Return the whole JSON-RPC reply."""
         reply: dict[str, Any] = self.server.rpc(call_message(tool, **arguments), seconds=300)
         return reply
 
     def run(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The answer of a run that came to its end."""
+        """Return the answer of a run that ended by itself."""
         reply = self.call(tool, **arguments)
         assert "result" in reply, reply
         result = reply["result"]
@@ -126,30 +126,30 @@ class JobServer:
         return [record["kind"] for record in self.records() if record.get("call_id") == run_id]
 
     def containers(self) -> list[str]:
-        """Ids of the containers that have a run of this server's as their label."""
-        known = {path.name for path in self.artifacts.iterdir()} if self.artifacts.exists() else set()
+        """List the ids of the containers whose label names a run of this server."""
+        run_ids = {path.name for path in self.artifacts.iterdir()} if self.artifacts.exists() else set()
         listed = ask_engine(
             self.engine, "ps", "-a", "--no-trunc", "--filter", "label=browser-shell.run", "--format", _ROW
         )
         rows = [line.split(" ", 1) for line in listed.splitlines()]
-        return [container for container, labels in rows if any(run_id in labels for run_id in known)]
+        return [container for container, labels in rows if any(run_id in labels for run_id in run_ids)]
 
 
 def call_message(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
-def ask_engine(engine: str, *words: str) -> str:
+def ask_engine(engine: str, *arguments: str) -> str:
     address = engine_address(engine)
     client = ["docker", "--host", address] if engine == "docker" else ["podman", "--remote", "--url", address]
-    return subprocess.run([*client, *words], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
+    return subprocess.run([*client, *arguments], stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout
 
 
 @contextmanager
 def job_server(
     engine: str = "docker", *, policy: Mapping[str, Any] | None = None, options: Sequence[str] = ()
 ) -> Iterator[JobServer]:
-    """Over a copy of the sample projects that every account can read."""
+    """Start a server over a world-readable copy of the sample projects."""
     directory = Path(tempfile.mkdtemp(prefix="bsw-", dir="/tmp"))
     directory.chmod(0o711)
     workspace = directory / "workspace"
@@ -166,23 +166,23 @@ def job_server(
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """How `browser-shell evidence verify` ended, and what it printed."""
+    """Exit code and output of `browser-shell evidence verify`."""
 
     returncode: int
     stdout: str
 
 
 def verify(jobs: Path, *options: str) -> Verified:
-    """On a state directory or a copy of it."""
-    places = ["--artifacts", str(jobs / "artifacts"), "--audit", str(jobs / "audit.jsonl")]
+    """Verify the jobs' state directory or a copy of it."""
+    paths = ["--artifacts", str(jobs / "artifacts"), "--audit", str(jobs / "audit.jsonl")]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        code = run(["evidence", "verify", *places, *options])
+        code = run(["evidence", "verify", *paths, *options])
     return Verified(code, printed.getvalue())
 
 
 def until(holds: Any, *, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.05)

@@ -1,8 +1,7 @@
-"""Process 1 of a job's container: runs one program, ends all it left behind, then hands /output to the server.
+"""Process 1 of a job's container: runs one program, kills all remaining processes, then hands over /output.
 
-The program's output goes to the container's standard error. The container's standard output is for the hand-over alone
-and the program has no way to it. What is written there is described in execution/containers/handover.py of the server,
-which believes none of it.
+The program's output goes to the container's standard error. Standard output is reserved for the hand-over, and the
+program has no access to it. jobs/containers/handover.py of the server describes the format and trusts none of it.
 """
 
 import ctypes
@@ -22,11 +21,11 @@ MAX_DEPTH = 32
 MAX_PATH_BYTES = 1024
 CHUNK_BYTES = 65536
 PR_SET_DUMPABLE = 4
-OUTLIVED_ITS_TIME = 124
+TIMEOUT_EXIT_CODE = 124
 
 
 class Handover:
-    """Writes what lies under /output to standard output, never following a link, within what was granted."""
+    """Writes the files under /output to standard output. Follows no link and stays within the limits."""
 
     def __init__(self, max_bytes: int, max_entries: int) -> None:
         self._bytes_left = max_bytes
@@ -59,7 +58,7 @@ class Handover:
             self._record(b"T", path[:MAX_PATH_BYTES], 0)
             return
         try:
-            # O_NONBLOCK: opening a FIFO must not wait for its other end.
+            # O_NONBLOCK: opening a FIFO must not block.
             opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
         except OSError:
             self._record(self._kind_of(name, directory), path, 0)
@@ -89,7 +88,7 @@ class Handover:
         self._record(b"F", path, facts.st_size)
         left = facts.st_size
         while left > 0:
-            # Nothing else runs any more, so a file cannot shrink; if one did, zeros keep the promised length.
+            # No other process runs, so a file cannot shrink. If one did, zeros fill the announced length.
             chunk = os.read(opened, min(left, CHUNK_BYTES)) or bytes(min(left, CHUNK_BYTES))
             self._write(chunk)
             left -= len(chunk)
@@ -104,10 +103,10 @@ class Handover:
 
 
 def memory_ran_out() -> bool:
-    """Whether the kernel killed a process of this container for memory. Podman tells it of this process only."""
-    for counts in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+    """Whether the kernel killed a process of this container for memory. Podman reports it for process 1 only."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
         try:
-            with open(counts, encoding="ascii") as lines:
+            with open(path, encoding="ascii") as lines:
                 return any(line.startswith("oom_kill ") and int(line.split()[1]) > 0 for line in lines)
         except FileNotFoundError:
             continue
@@ -120,12 +119,12 @@ def set_dumpable(value: int) -> None:
 
 
 def become(argv: list[str]) -> NoReturn:
-    """Turns the forked child into the program."""
+    """Replace the forked child with the program."""
     try:
         os.setsid()
         os.dup2(2, 1)
         set_dumpable(1)
-        # When memory runs out the program is to go, not the process that keeps its output.
+        # When memory runs out, the kernel must kill the program and not process 1.
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
             score.write("500")
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -139,15 +138,15 @@ def become(argv: list[str]) -> NoReturn:
 
 
 def run(argv: list[str], seconds: float) -> int:
-    """The program's exit code as a shell would tell it; 124 when it outlived its time or was told to stop."""
+    """Return the exit code as a shell does; 124 after a timeout or SIGTERM."""
     awaited = {signal.SIGCHLD, signal.SIGTERM}
-    # All of them: the program may send this process any signal that it would act on.
+    # Block all signals: the program may send any of them to this process.
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     program = os.fork()
     if program == 0:
         become(argv)
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
         arrived = signal.sigtimedwait(awaited, left)
         if arrived is None or arrived.si_signo == signal.SIGTERM:
             break
@@ -155,7 +154,7 @@ def run(argv: list[str], seconds: float) -> int:
             if ended[0] == program:
                 code = os.waitstatus_to_exitcode(ended[1])
                 return code if code >= 0 else 128 - code
-    return OUTLIVED_ITS_TIME
+    return TIMEOUT_EXIT_CODE
 
 
 def reap(options: int) -> tuple[int, int] | None:
@@ -166,8 +165,8 @@ def reap(options: int) -> tuple[int, int] | None:
     return (pid, status) if pid else None
 
 
-def end_everything() -> None:
-    """Kills every other process of the container. Orphans are this one's children: waiting ends when all are gone."""
+def kill_everything() -> None:
+    """Kill every other process of the container. All orphans are children of process 1, so waiting reaps them all."""
     try:
         os.kill(-1, signal.SIGKILL)
     except ProcessLookupError:
@@ -177,16 +176,16 @@ def end_everything() -> None:
 
 
 def main() -> int:
-    # Without this the program, which has the same user, could trace this process or write to its standard output.
+    # Without this the program, which has the same uid, could trace this process or write to its standard output.
     set_dumpable(0)
     syscall_filter.install()
     seconds, max_bytes, max_entries, argv = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
     code = run(argv, seconds)
-    end_everything()
+    kill_everything()
     try:
         Handover(max_bytes, max_entries).send("/output")
     except OSError as error:
-        # The server sees that the end is missing; the program's exit code is still true.
+        # The server notices the missing end record. The exit code is still valid.
         os.write(2, f"hand-over: {error}\n".encode())
     return code
 

@@ -1,7 +1,7 @@
-"""A second seccomp filter below the engine's default one, which differs from engine to engine and from year to year.
+"""A second seccomp filter on top of the engine's default one, which depends on the engine and its version.
 
-Engines of 2022 still allow io_uring, some allow user namespaces, all allow ptrace, and none sees that a vsock reaches
-the host from a container without network. A filter can only take away, so the engine's own stays in force.
+Engines of 2022 still allow io_uring, some allow user namespaces, and all allow ptrace. All allow vsock, which reaches
+the host even without a network. Filters only remove rights, so the engine's own filter stays in force.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _NEW_NAMESPACES = 0x7E020000
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER_MODE = 38, 22, 2
 
-# Numbers that all architectures share came after 2018.
+# System calls added after 2018 have the same number on all architectures.
 _EVERYWHERE = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 442, 447)
 """io_uring_*, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, pidfd_getfd, mount_setattr, memfd_secret."""
 _CLONE3 = 435
@@ -63,28 +63,28 @@ def _fail(error: int) -> bytes:
 
 
 def program(machine: str) -> bytes:
-    """The filter in the kernel's own words: a jump says how many instructions to skip."""
+    """Return the filter as classic BPF. The operands of a jump are instructions to skip."""
     numbers = _MACHINES[machine]
     allow = _op(_RETURN, _ALLOW)
     parts = [
         _op(_LOAD, _ARCHITECTURE),
-        # Another architecture's calls have other numbers: none of them.
+        # Calls of another architecture have other numbers: refuse all of them.
         _op(_EQUAL, numbers["architecture"], 1, 0) + _fail(_EPERM),
         _op(_LOAD, _NUMBER),
         _op(_AT_LEAST, _X32_NUMBERS, 0, 1) + _fail(_EPERM),
-        # The C library falls back to clone, whose flags can be seen.
+        # The C library falls back to clone, whose flags a filter can inspect.
         _op(_EQUAL, _CLONE3, 0, 1) + _fail(_ENOSYS),
         *(_op(_EQUAL, number, 0, 1) + _fail(_EPERM) for number in (*numbers["denied"], *_EVERYWHERE)),
         _op(_EQUAL, numbers["clone"], 0, 4),
         _op(_LOAD, _FIRST) + _op(_ANY_BIT, _NEW_NAMESPACES, 0, 1) + _fail(_EPERM) + allow,
-        # Its own limits (process 0) anybody may change; those of process 1, which has the same user, nobody.
+        # A process may change its own limits (pid 0), but not those of process 1, which has the same uid.
         _op(_EQUAL, numbers["prlimit"], 0, 4),
         _op(_LOAD, _FIRST) + _op(_EQUAL, 0, 0, 1) + allow + _fail(_EPERM),
         _op(_EQUAL, numbers["socket"], 1, 0) + allow,
         _op(_LOAD, _FIRST),
         *(_op(_EQUAL, family, 0, 1) + allow for family in (_UNIX, _INET, _INET6)),
         _op(_EQUAL, _NETLINK, 1, 0) + _fail(_EPERM),
-        # Of netlink only the routing table, which tells the interfaces.
+        # NETLINK_ROUTE, which lists the interfaces, is the only netlink protocol allowed.
         _op(_LOAD, _THIRD) + _op(_EQUAL, 0, 0, 1) + allow + _fail(_EPERM),
     ]
     return b"".join(parts)
@@ -95,11 +95,11 @@ class _Program(ctypes.Structure):
 
 
 def install() -> None:
-    """For this process and all that come of it. Raises: OSError, KeyError for a machine without a table."""
+    """Filter this process and its descendants. Raises: OSError, KeyError for an unsupported machine."""
     code = program(platform.machine())
     library = ctypes.CDLL(None, use_errno=True)
-    wanted = _Program(len(code) // 8, code)
+    filter_program = _Program(len(code) // 8, code)
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0 or library.prctl(
-        _SET_SECCOMP, _FILTER_MODE, ctypes.byref(wanted), 0, 0
+        _SET_SECCOMP, _FILTER_MODE, ctypes.byref(filter_program), 0, 0
     ):
         raise OSError(ctypes.get_errno(), "the system call filter cannot be installed")

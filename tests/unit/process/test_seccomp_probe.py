@@ -8,7 +8,7 @@ import platform
 import pytest
 
 from browser_shell.process import seccomp_probe as filter_probe
-from support.call_filters import said_behind_filter
+from support.call_filters import output_behind_filter
 
 NUMBERS = {
     "x86_64": {"socket": 41, "keyctl": 250, "process_vm_readv": 310, "io_uring_setup": 425},
@@ -28,7 +28,7 @@ def numbers() -> dict[str, int]:
 
 
 def test_behind_a_filter_that_refuses_everything_asked_nothing_is_let_through(numbers: dict[str, int]) -> None:
-    assert said_behind_filter(numbers.values(), SCRIPT, error=errno.EPERM) == []
+    assert output_behind_filter(numbers.values(), SCRIPT, error=errno.EPERM) == []
 
 
 @pytest.mark.promise("container: it starts behind all its locks or not at all")
@@ -40,12 +40,12 @@ def test_a_filter_that_lets_one_call_through_is_another_filter(
     numbers: dict[str, int], name: str, named: list[str]
 ) -> None:
     others = [number for call, number in numbers.items() if call != name]
-    assert said_behind_filter(others, SCRIPT, error=errno.EPERM) == named
+    assert output_behind_filter(others, SCRIPT, error=errno.EPERM) == named
 
 
 def test_an_answer_that_is_not_the_filters_does_not_count(numbers: dict[str, int]) -> None:
     """A kernel without such a call says ENOSYS; that says nothing about a filter."""
-    seen = said_behind_filter(numbers.values(), SCRIPT, error=errno.ENOSYS)
+    seen = output_behind_filter(numbers.values(), SCRIPT, error=errno.ENOSYS)
     assert seen == ["keyctl", "process_vm_readv", "io_uring_setup", *SOCKETS]
 
 

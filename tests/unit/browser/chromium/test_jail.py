@@ -20,7 +20,7 @@ from anyio.abc import SocketStream
 from browser_shell.browser.chromium import jail as jail_module
 from browser_shell.browser.chromium.jail import PROXY_PORT, Jail
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
-from support.call_filters import said_behind_filter
+from support.call_filters import output_behind_filter
 from support.egress import read_all, read_until
 from support.jails import a_jail, facts, in_same_network, is_alive, jail_settings, said_inside
 
@@ -156,7 +156,7 @@ def outcome_without_mounting(folder: Path, *, must_hide: bool) -> tuple[str, boo
     """What became of it, and whether the program ran."""
     ran = folder / "home" / "ran"
     script = TRY_JAIL.format(folder=str(folder), ran=str(ran), must_hide=must_hide)
-    return str(said_behind_filter([MOUNT[platform.machine()]], script, error=errno.EPERM)), ran.exists()
+    return str(output_behind_filter([MOUNT[platform.machine()]], script, error=errno.EPERM)), ran.exists()
 
 
 @pytest.mark.promise("container: the browser sees neither the audit log nor the key nor the policy")
