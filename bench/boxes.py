@@ -252,9 +252,9 @@ def end_daemon(sockets: Path, program: Path) -> None:
     """Ends the agent-browser daemons that wrote their pids here: never anybody else's."""
     for note in sockets.glob("*.pid"):
         pid = int(note.read_text())
-        mark = orphans.mark_of(pid)
-        if mark is not None and orphans.runs_program(pid, program):
-            orphans.kill_now(mark)
+        identity = orphans.identity_of(pid)
+        if identity is not None and orphans.runs_program(pid, program):
+            orphans.kill_now(identity)
             deadline = time.monotonic() + 2
             while not orphans.reap(pid) and time.monotonic() < deadline:
                 time.sleep(0.01)

@@ -1,142 +1,165 @@
-"""Finds and ends what a killed server left behind, and reaps daemons that were never our direct children."""
+"""Identities of processes, services that outlive a killed server, and orphans that this process reaps."""
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import resource
 import select
 import signal
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_PR_SET_CHILD_SUBREAPER = 36
-_STAT_BYTES = 1024
-
-
-def adopt_orphans() -> None:
-    """Makes daemons that fork away become children of this process, so that their end can be collected."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+_PR_SET_CHILD_SUBREAPER = 36  # From linux/prctl.h.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """A process that cannot be mistaken for a later one with the same number."""
+    """A process id with its start time, which a later process with the same id does not share."""
 
     pid: int
     start_ticks: int
+    """Clock ticks from the boot of the machine to the start of the process."""
 
 
-def mark_of(pid: int) -> ProcessIdentity | None:
-    """The mark of a live process; None when there is none, or only its zombie."""
+def identity_of(pid: int) -> ProcessIdentity | None:
+    """Return the identity of a live process; None when it has ended, also while it is a zombie."""
     fields = _stat_fields(pid)
     if not fields or fields[0] == b"Z":
         return None
     return ProcessIdentity(pid=pid, start_ticks=int(fields[19]))
 
 
-def is_alive(mark: ProcessIdentity) -> bool:
-    return mark_of(mark.pid) == mark
+def is_alive(identity: ProcessIdentity) -> bool:
+    return identity_of(identity.pid) == identity
 
 
 class LivenessProbe:
-    """Tells whether one certain process still lives, by one quick question. To be closed."""
+    """Checks with one system call whether a process is still alive. Must be closed."""
 
-    def __init__(self, mark: ProcessIdentity) -> None:
-        """Raises: ProcessLookupError when it has ended; OSError when no file is left."""
-        self.mark = mark
-        self._handle = os.pidfd_open(mark.pid)
-        self._end = select.poll()
-        self._end.register(self._handle, select.POLLIN)
-        if not is_alive(mark):  # The number may have been given away before the handle was made.
+    def __init__(self, identity: ProcessIdentity) -> None:
+        """Raises: ProcessLookupError when the process has ended, OSError when no file descriptor is left."""
+        self.identity = identity
+        self._pidfd = os.pidfd_open(identity.pid)
+        self._poll = select.poll()
+        self._poll.register(self._pidfd, select.POLLIN)
+        if not is_alive(identity):  # The pid may have been reused before pidfd_open.
             self.close()
-            raise ProcessLookupError(mark.pid)
+            raise ProcessLookupError(identity.pid)
 
     @property
-    def lives(self) -> bool:
-        """A zombie does not."""
-        return not self._end.poll(0)
+    def is_alive(self) -> bool:
+        """False for a zombie."""
+        return not self._poll.poll(0)
+
+    lives = is_alive
+
+    @property
+    def mark(self) -> ProcessIdentity:
+        return self.identity
 
     def close(self) -> None:
-        os.close(self._handle)
+        os.close(self._pidfd)
 
 
 def runs_program(pid: int, program: Path) -> bool:
-    """Whether the process executes this very file, judged by inode."""
+    """Check by inode whether the process executes this file."""
     try:
-        running, wanted = os.stat(f"/proc/{pid}/exe"), os.stat(program)  # noqa: PTH116  asked twice a call
+        actual, expected = Path(f"/proc/{pid}/exe").stat(), program.stat()
     except OSError:
         return False
-    return (running.st_dev, running.st_ino) == (wanted.st_dev, wanted.st_ino)
+    return (actual.st_dev, actual.st_ino) == (expected.st_dev, expected.st_ino)
 
 
-def kill_now(mark: ProcessIdentity) -> None:
-    """SIGKILL to exactly the marked process, not to whoever has its number now."""
+def kill_now(identity: ProcessIdentity) -> None:
+    """Send SIGKILL to this process, and never to a later process with the same pid."""
     try:
-        handle = os.pidfd_open(mark.pid)
+        pidfd = os.pidfd_open(identity.pid)
     except ProcessLookupError:
         return
     try:
-        if is_alive(mark):
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        if is_alive(identity):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except ProcessLookupError:
         return
     finally:
-        os.close(handle)
+        os.close(pidfd)
 
 
-def bound_memory(mark: ProcessIdentity, most_bytes: int) -> bool:
-    """Gives a process an end to its memory. False when it has ended, or is not ours to bound."""
-    if not is_alive(mark):
+def limit_memory(identity: ProcessIdentity, max_bytes: int) -> bool:
+    """Lower RLIMIT_DATA of a process. False when it has ended, or when this account may not change its limits."""
+    if not is_alive(identity):
         return False
     try:
-        _, hard = resource.prlimit(mark.pid, resource.RLIMIT_DATA)
-        end = most_bytes if hard == resource.RLIM_INFINITY else min(hard, most_bytes)
-        resource.prlimit(mark.pid, resource.RLIMIT_DATA, (end, end))
+        _, hard = resource.prlimit(identity.pid, resource.RLIMIT_DATA)
+        limit = max_bytes if hard == resource.RLIM_INFINITY else min(hard, max_bytes)
+        resource.prlimit(identity.pid, resource.RLIMIT_DATA, (limit, limit))
     except OSError:
         return False
     return True
 
 
-def reap(pid: int) -> bool:
-    """Collects an adopted child that has ended. True when nothing is left to collect."""
+def save_identity(path: Path, pid: int) -> None:
+    """Write the identity of a service to a file, from which the next server ends it if this server is killed.
+
+    Raises: OSError.
+    """
+    identity = identity_of(pid)
+    if identity is not None:
+        path.write_text(f"{identity.pid} {identity.start_ticks}\n", encoding="utf-8")
+
+
+def end_saved_process(path: Path) -> bool:
+    """Kill the process group of a saved identity and remove the file. True when the process was alive."""
     try:
-        found, _ = os.waitpid(pid, os.WNOHANG)
+        pid, start_ticks = path.read_text(encoding="utf-8").split()
+        identity = ProcessIdentity(pid=int(pid), start_ticks=int(start_ticks))
+        was_alive = is_alive(identity)
+        if was_alive:
+            try:
+                os.killpg(identity.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                kill_now(identity)
+    except (OSError, ValueError):
+        was_alive = False
+    with suppress(OSError):
+        path.unlink()
+    return was_alive
+
+
+def use_pidfd_child_watcher() -> None:
+    """Wait for children with pidfds. Before Python 3.12 asyncio starts a thread for each child instead.
+
+    Must be called in the event loop that starts the children.
+    """
+    if sys.version_info < (3, 12):
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(asyncio.get_running_loop())
+        asyncio.set_child_watcher(watcher)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends (a subreaper), so that this process can reap them."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap(pid: int) -> bool:
+    """Reap a child that has ended. True when nothing is left to reap."""
+    try:
+        reaped, _ = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return True
-    return found == pid
-
-
-def save_mark(path: Path, pid: int) -> None:
-    """Notes a service's mark so that the next start can end it if this server is killed."""
-    mark = mark_of(pid)
-    if mark is not None:
-        path.write_text(f"{mark.pid} {mark.start_ticks}\n", encoding="utf-8")
-
-
-def end_marked(path: Path) -> bool:
-    """Ends the process noted in `path`, with its group, and forgets the note. True when something was ended."""
-    try:
-        pid, ticks = path.read_text(encoding="utf-8").split()
-        mark = ProcessIdentity(pid=int(pid), start_ticks=int(ticks))
-    except (OSError, ValueError):
-        path.unlink(missing_ok=True)
-        return False
-    alive = is_alive(mark)
-    if alive:
-        try:
-            os.killpg(mark.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            kill_now(mark)
-    path.unlink(missing_ok=True)
-    return alive
+    return reaped == pid
 
 
 def reap_adopted() -> int:
-    """Collects what a dead program's children left us as their new parent. Returns how many.
+    """Reap the orphans of other programs that became children of this process; return their number.
 
-    Our own children are waited for by whoever started them, and so are the driver's daemons: they lead sessions of
-    their own, other adopted ones do not.
+    Direct children and the driver's daemons are left out: the code that started them waits for them. A daemon is
+    recognised by its session, which it leads itself.
     """
     own_session = os.getsid(0)
     reaped = 0
@@ -152,20 +175,17 @@ def reap_adopted() -> int:
 
 
 def _zombie_session(pid: int) -> int | None:
-    """The session that an ended, uncollected process belonged to; None for any other process."""
+    """Return the session id of a zombie; None for any other process."""
     fields = _stat_fields(pid)
     return int(fields[3]) if fields and fields[0] == b"Z" else None
 
 
 def _stat_fields(pid: int) -> list[bytes]:
-    """What the kernel says of a process, from its state on; empty when there is none. Asked often, so by hand."""
+    """Return the fields of /proc/PID/stat from the process state on; empty when there is no such process."""
     try:
-        handle = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return []
-    try:
-        return os.read(handle, _STAT_BYTES).rpartition(b")")[2].split()
-    except OSError:
-        return []
-    finally:
-        os.close(handle)
+
+
+mark_of, bound_memory = identity_of, limit_memory

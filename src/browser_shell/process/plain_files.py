@@ -1,9 +1,10 @@
-"""Creates and reads regular files in directories that a compromised browser process can write to."""
+"""Creates and reads regular files in directories that a compromised process can write to."""
 
 from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -22,34 +23,35 @@ def create_file(path: Path, *, mode: int = 0o600) -> IO[bytes]:
 
 
 def take_file(path: Path, *, max_bytes: int) -> bytes:
-    """Reads a regular file of at most `max_bytes` and removes it.
+    """Read a regular file and remove it.
 
-    Raises: OutputTooLarge, SandboxUnavailable when it is not there or is not a regular file.
+    Raises: OutputTooLarge, SandboxUnavailable when it is missing or not a regular file.
     """
     try:
-        # Neither follow a link nor hang on a pipe, whoever put it there.
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as cause:
-        raise SandboxUnavailable("the driver reported a file that is not there") from cause
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise SandboxUnavailable("the driver reported something that is not a file")
-        if found.st_size > max_bytes:
-            raise OutputTooLarge(f"the file has {found.st_size} bytes; at most {max_bytes} are returned")
-        with os.fdopen(os.dup(handle), "rb") as file:
+        with _open_without_waiting(path) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise SandboxUnavailable("the driver reported something that is not a file")
+            if status.st_size > max_bytes:
+                raise OutputTooLarge(f"the file has {status.st_size} bytes; at most {max_bytes} are returned")
             return file.read(max_bytes)
+    except OSError as cause:
+        raise SandboxUnavailable("the driver reported a file that cannot be read") from cause
     finally:
-        os.close(handle)
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
 
 
 def read_plain_file(path: Path, *, max_bytes: int) -> bytes | None:
-    """A regular file of at most `max_bytes`; None for anything else, and when there is none."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        return file.read(max_bytes) if stat.S_ISREG(found.st_mode) and found.st_size <= max_bytes else None
+    """Read a regular file of at most `max_bytes`; None for anything else, and for a missing file."""
+    with suppress(OSError), _open_without_waiting(path) as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode) and status.st_size <= max_bytes:
+            return file.read(max_bytes)
+    return None
+
+
+def _open_without_waiting(path: Path) -> IO[bytes]:
+    """Open a file for reading; never follow a link, and never wait for the writer of a FIFO. Raises: OSError."""
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))

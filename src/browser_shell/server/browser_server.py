@@ -36,10 +36,8 @@ from browser_shell.mcp_server.stdio import run_stdio
 from browser_shell.ops.health import serve_health
 from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.pipeline import Pipeline
-from browser_shell.process.accounts import account_to_drop_to
-from browser_shell.process.children import watch_children_cheaply
-from browser_shell.process.orphans import adopt_orphans, reap_adopted
-from browser_shell.process.privileges import give_up_root, hand_over, shut_out_siblings
+from browser_shell.process.accounts import account_to_drop_to, forbid_tracing, give_up_root, transfer_directory
+from browser_shell.process.orphans import adopt_orphans, reap_adopted, use_pidfd_child_watcher
 from browser_shell.runner import ExecutionRunner
 from browser_shell.server.browser_parts import build_browser, check_programs
 from browser_shell.server.health_probes import health_probes
@@ -153,7 +151,7 @@ async def serve_stdio(settings: Settings) -> None:
 
 async def _run(settings: Settings, front: Callable[[_Parts], Awaitable[None]]) -> None:
     adopt_orphans()
-    watch_children_cheaply()
+    use_pidfd_child_watcher()
     async with (
         open_gate(
             settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
@@ -257,10 +255,10 @@ def _stop_being_root(settings: Settings) -> None:
     """Everything that root is needed for happens here, before anything listens to anybody."""
     account = account_to_drop_to(settings.account)
     if account is None:
-        shut_out_siblings()
+        forbid_tracing()
         return
     for directory in (settings.runtime_directory, settings.state_directory):
-        hand_over(directory, account, beside=(JOBS_DIRECTORY,))
+        transfer_directory(directory, account, excluded=(JOBS_DIRECTORY,))
     make_socket_directory()
     give_up_root(account)
 

@@ -33,8 +33,13 @@ from browser_shell.ops.health import serve_health
 from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.job_rules import JobPolicy
-from browser_shell.process.accounts import account_to_drop_to, make_private_directory
-from browser_shell.process.privileges import claim_directory, give_up_root, group_for_socket
+from browser_shell.process.accounts import (
+    account_to_drop_to,
+    claim_directory,
+    give_up_root,
+    group_for_socket,
+    make_private_directory,
+)
 from browser_shell.runner import ExecutionRunner
 from browser_shell.server.browser_server import (
     SystemClock,

@@ -1,52 +1,101 @@
-"""Whether a process lives is asked twice a call, and must never be answered for another one."""
+"""Process identities, liveness, memory limits and saved identities, with real processes."""
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from browser_shell.process.orphans import LivenessProbe, ProcessIdentity, mark_of
+from browser_shell.process.orphans import (
+    LivenessProbe,
+    ProcessIdentity,
+    end_saved_process,
+    identity_of,
+    limit_memory,
+    save_identity,
+)
 from support.processes import open_files
+
+MIB = 1024 * 1024
 
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["/bin/sleep", "60"]) as sleeping:
+    with subprocess.Popen(["/bin/sleep", "60"], start_new_session=True) as sleeping:
         yield sleeping
         sleeping.kill()
 
 
-def marked(process: subprocess.Popen[bytes]) -> ProcessIdentity:
-    mark = mark_of(process.pid)
-    assert mark is not None
-    return mark
+@pytest.fixture
+def identity(process: subprocess.Popen[bytes]) -> ProcessIdentity:
+    found = identity_of(process.pid)
+    assert found is not None
+    return found
 
 
-def test_one_that_ended_lives_no_more_whether_or_not_it_was_collected(process: subprocess.Popen[bytes]) -> None:
-    witness = LivenessProbe(marked(process))
-    assert witness.lives
+def test_a_zombie_is_not_alive(process: subprocess.Popen[bytes], identity: ProcessIdentity) -> None:
+    probe = LivenessProbe(identity)
+    assert probe.is_alive
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert not witness.lives
+    assert identity_of(process.pid) is None
+    assert not probe.is_alive
     process.wait()
-    assert not witness.lives
-    witness.close()
+    assert not probe.is_alive
+    probe.close()
 
 
-def test_a_number_that_was_given_to_another_process_is_not_taken_for_it(process: subprocess.Popen[bytes]) -> None:
-    before = open_files()
+def test_a_process_with_a_reused_pid_has_another_identity(identity: ProcessIdentity) -> None:
+    files = open_files()
     with pytest.raises(ProcessLookupError):
-        LivenessProbe(replace(marked(process), start_ticks=1))
-    assert open_files() == before
+        LivenessProbe(replace(identity, start_ticks=1))
+    assert open_files() == files
 
 
-def test_one_that_is_gone_has_no_witness(process: subprocess.Popen[bytes]) -> None:
-    mark = marked(process)
+def test_an_ended_process_cannot_be_probed(process: subprocess.Popen[bytes], identity: ProcessIdentity) -> None:
     process.kill()
     process.wait()
     with pytest.raises(ProcessLookupError):
-        LivenessProbe(mark)
+        LivenessProbe(identity)
+
+
+def test_a_memory_limit_is_set_and_never_raised(identity: ProcessIdentity) -> None:
+    for max_bytes in (100 * MIB, 200 * MIB):
+        assert limit_memory(identity, max_bytes)
+        assert resource.prlimit(identity.pid, resource.RLIMIT_DATA) == (100 * MIB, 100 * MIB)
+
+
+def test_a_process_with_a_reused_pid_gets_no_memory_limit(identity: ProcessIdentity) -> None:
+    assert not limit_memory(replace(identity, start_ticks=1), 1000 * MIB)
+    assert resource.prlimit(identity.pid, resource.RLIMIT_DATA) == resource.getrlimit(resource.RLIMIT_DATA)
+
+
+def test_a_saved_process_is_ended_once(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    save_identity(tmp_path / "chromium", process.pid)
+    assert end_saved_process(tmp_path / "chromium")
+    assert process.wait(5) == -9
+    assert not (tmp_path / "chromium").exists()
+    assert not end_saved_process(tmp_path / "chromium")
+
+
+def test_a_process_with_a_reused_pid_is_not_ended(identity: ProcessIdentity, tmp_path: Path) -> None:
+    (tmp_path / "chromium").write_text(f"{identity.pid} {identity.start_ticks + 1}\n")
+    assert not end_saved_process(tmp_path / "chromium")
+    assert identity_of(identity.pid) == identity
+
+
+@pytest.mark.parametrize("content", ["", "1", "one two", "1 2 3"])
+def test_a_file_without_an_identity_is_removed(tmp_path: Path, content: str) -> None:
+    (tmp_path / "chromium").write_text(content)
+    assert not end_saved_process(tmp_path / "chromium")
+    assert not (tmp_path / "chromium").exists()
+
+
+def test_a_directory_in_place_of_an_identity_file_does_not_stop_the_server(tmp_path: Path) -> None:
+    (tmp_path / "chromium").mkdir()
+    assert not end_saved_process(tmp_path / "chromium")

@@ -1,4 +1,4 @@
-"""The probe tells the shipped filter from any other, with real filters around it."""
+"""The probe distinguishes the shipped seccomp profile from others. Real filters are installed around it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import platform
 
 import pytest
 
-from browser_shell.process import seccomp_probe as filter_probe
+from browser_shell.process import seccomp_probe
 from support.call_filters import output_behind_filter
 
 NUMBERS = {
@@ -27,28 +27,31 @@ def numbers() -> dict[str, int]:
     return NUMBERS[platform.machine()]
 
 
-def test_behind_a_filter_that_refuses_everything_asked_nothing_is_let_through(numbers: dict[str, int]) -> None:
+def test_nothing_is_let_through_by_a_filter_that_refuses_all_probed_calls(numbers: dict[str, int]) -> None:
     assert output_behind_filter(numbers.values(), SCRIPT, error=errno.EPERM) == []
 
 
 @pytest.mark.promise("container: it starts behind all its locks or not at all")
 @pytest.mark.parametrize(
-    ("name", "named"),
+    ("name", "reported"),
     [("keyctl", ["keyctl"]), ("process_vm_readv", ["process_vm_readv"]), ("socket", SOCKETS)],
 )
-def test_a_filter_that_lets_one_call_through_is_another_filter(
-    numbers: dict[str, int], name: str, named: list[str]
+def test_each_call_that_a_filter_lets_through_is_reported(
+    numbers: dict[str, int], name: str, reported: list[str]
 ) -> None:
     others = [number for call, number in numbers.items() if call != name]
-    assert output_behind_filter(others, SCRIPT, error=errno.EPERM) == named
+    assert output_behind_filter(others, SCRIPT, error=errno.EPERM) == reported
 
 
-def test_an_answer_that_is_not_the_filters_does_not_count(numbers: dict[str, int]) -> None:
-    """A kernel without such a call says ENOSYS; that says nothing about a filter."""
-    seen = output_behind_filter(numbers.values(), SCRIPT, error=errno.ENOSYS)
-    assert seen == ["keyctl", "process_vm_readv", "io_uring_setup", *SOCKETS]
+def test_a_call_that_the_kernel_lacks_counts_as_let_through(numbers: dict[str, int]) -> None:
+    assert output_behind_filter(numbers.values(), SCRIPT, error=errno.ENOSYS) == [
+        "keyctl",
+        "process_vm_readv",
+        "io_uring_setup",
+        *SOCKETS,
+    ]
 
 
-def test_on_an_unknown_machine_no_filter_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_an_unknown_architecture_calls_by_number_count_as_let_through(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    assert {"keyctl", "process_vm_readv", "io_uring_setup"} <= set(filter_probe.calls_let_through())
+    assert {"keyctl", "process_vm_readv", "io_uring_setup"} <= set(seccomp_probe.calls_let_through())

@@ -74,7 +74,7 @@ async def running_display(settings: DisplaySettings) -> AsyncIterator[RunningDis
             )
         )
     os.close(write_end)
-    orphans.save_mark(settings.marks / "xvnc", process.pid)
+    orphans.save_identity(settings.marks / "xvnc", process.pid)
     number = ""
     try:
         number = await _display_number(read_end)

@@ -124,7 +124,7 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
                     pass_fds=(theirs.fileno(),),
                 )
             )
-        orphans.save_mark(settings.marks / "chromium", process.pid)
+        orphans.save_identity(settings.marks / "chromium", process.pid)
         try:
             with ExitStack() as held:
                 proxy_listener, listener, caller = await _sockets_inside(ours, held)

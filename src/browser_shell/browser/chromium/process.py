@@ -124,7 +124,7 @@ async def unjailed_chromium(settings: ChromiumSettings, display_env: Mapping[str
                 output=log,
             )
         )
-    orphans.save_mark(settings.marks / "chromium", process.pid)
+    orphans.save_identity(settings.marks / "chromium", process.pid)
     try:
         yield process
     finally:

@@ -83,4 +83,4 @@ def _make_layout(root: Path, account: Account | None) -> RuntimeLayout:
 
 def end_leftover_services(layout: RuntimeLayout) -> list[str]:
     """Ends what a killed server left running. Returns the names."""
-    return [mark.name for mark in sorted(layout.marks.iterdir()) if orphans.end_marked(mark)]
+    return [mark.name for mark in sorted(layout.marks.iterdir()) if orphans.end_saved_process(mark)]
