@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from browser_shell.process.plain_files import create_file
+
 _PR_SET_CHILD_SUBREAPER = 36  # From linux/prctl.h.
 
 
@@ -109,7 +111,8 @@ def save_identity(path: Path, pid: int) -> None:
     """
     identity = identity_of(pid)
     if identity is not None:
-        path.write_text(f"{identity.pid} {identity.start_ticks}\n", encoding="utf-8")
+        with create_file(path) as file:
+            file.write(f"{identity.pid} {identity.start_ticks}\n".encode())
 
 
 def end_saved_process(path: Path) -> bool:

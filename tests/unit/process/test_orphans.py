@@ -89,6 +89,14 @@ def test_a_process_with_a_reused_pid_is_not_ended(identity: ProcessIdentity, tmp
     assert identity_of(identity.pid) == identity
 
 
+def test_a_link_in_place_of_an_identity_file_is_replaced(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").write_text("audit records\n")
+    (tmp_path / "chromium").symlink_to(tmp_path / "audit.jsonl")
+    save_identity(tmp_path / "chromium", process.pid)
+    assert (tmp_path / "audit.jsonl").read_text() == "audit records\n"
+    assert end_saved_process(tmp_path / "chromium")
+
+
 @pytest.mark.parametrize("content", ["", "1", "one two", "1 2 3"])
 def test_a_file_without_an_identity_is_removed(tmp_path: Path, content: str) -> None:
     (tmp_path / "chromium").write_text(content)
