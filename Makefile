@@ -58,7 +58,7 @@ test-image: install-dev ## start the image behind every lock and test it from ou
 test-platform: ## run the unit suite inside the image of another platform, emulated; PLATFORM=linux/amd64 for this one
 	@scripts/test-platform $(PLATFORM)
 
-image-report: install-dev ## measure the image against its budgets; writes docs/footprint.md
+image-report: install-dev ## measure the image against its budgets; writes docs/reference/footprint.md
 	@scripts/image-report
 
 sbom: ## write what the image is made of: build/sbom.spdx.json and build/sbom.cdx.json

@@ -1,4 +1,4 @@
-"""Turns what the tests measured into docs/footprint.md, and prints the table."""
+"""Write what the tests measured to docs/reference/footprint.md, and print the table."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def page(found: dict[str, Any], cold_seconds: float, machine: str) -> str:
     table = "\n".join(map(str, rows(found, cold_seconds)))
     return f"""# Footprint
 
-Measured by `make image-report` on {machine} with a load average of {found["load_average"]:.1f}, engine
-{found["engine"]}. `tests/image/test_budgets.py` fails when a limit is passed; times are forgiven by as much as a busy
-loop is slower than alone, so run it on a quiet machine before quoting them.
+Measured by `make image-report` on {machine}, engine {found["engine"]},
+load average {found["load_average"]:.1f}. `tests/image/test_budgets.py` fails when a limit is exceeded. It
+scales times by the slowdown of a busy loop, so run it on a quiet machine before quoting them.
 
 | what | limit | goal | measured |
 |---|---|---|---|
@@ -66,9 +66,9 @@ Memory with sessions, each on a local page, two seconds after the last was opene
 Resident processes of an idle box: {", ".join(found["kinds"])}.
 Each session adds one small agent-browser and a renderer of Chromium.
 
-The cgroup figure is what the kernel charges to the container, without cached files: anonymous, shared and kernel
-memory. PSS also counts the parts of the programs' files that are mapped, each page divided among those who map it. A
-naive sum of RSS counts Chromium's shared code once for each of its processes, and means nothing.
+The cgroup figure is what the kernel charges to the container without cached files: anonymous,
+shared and kernel memory. PSS also counts mapped program files, each page divided among the
+processes that map it. A sum of RSS counts Chromium's shared code once for each of its processes.
 """
 
 
@@ -78,7 +78,7 @@ def main() -> None:
     cold = json.loads((ROOT / "build" / f"image-cold-{engine}.json").read_text(encoding="utf-8"))["seconds"]
     processors = Path("/proc/cpuinfo").read_text(encoding="utf-8").count("processor\t")
     written = page(found, cold, f"a machine with {processors} processors")
-    (ROOT / "docs" / "footprint.md").write_text(written, encoding="utf-8")
+    (ROOT / "docs" / "reference" / "footprint.md").write_text(written, encoding="utf-8")
     print("\n".join(["| what | limit | goal | measured |", "|---|---|---|---|", *map(str, rows(found, cold))]))
     if cold > _COLD_SECONDS:
         sys.exit(f"the cold build took {cold} s, more than {_COLD_SECONDS} s")

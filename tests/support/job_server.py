@@ -38,7 +38,7 @@ def engine_address(engine: str) -> str:
 
 
 def _podman_for_account(address: str) -> str:
-    """Open a second socket of the same Podman, with the group that docs/jobs.md recommends."""
+    """Open a second socket of the same Podman, with the group that docs/how-to/test-jobs.md recommends."""
     directory = Path(tempfile.mkdtemp(prefix="bsp-", dir="/tmp"))
     directory.chmod(0o711)
     configuration = Path(address.removeprefix("unix://")).with_name("containers.conf")

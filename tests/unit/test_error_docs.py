@@ -1,4 +1,4 @@
-"""docs/errors.md says what the code does."""
+"""docs/reference/errors.md says what the code does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from browser_shell.core.errors import ErrorCode
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 
 
 def test_the_documented_table_is_the_one_in_code() -> None:

@@ -119,6 +119,6 @@ def test_options_of_sockets_end_below_the_firewall_and_ipsec(rules: list[dict[st
 
 
 def test_every_addition_is_explained() -> None:
-    text = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "image.md").read_text(encoding="utf-8")
     for name in ("clone", "unshare", "chroot", "mount"):
         assert re.search(rf"(?m)^\| `{name}` \|", text), name

@@ -14,7 +14,7 @@ from browser_shell.commands.greeting import greeting
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.settings import IGNORED_NAMES, read_settings
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "image.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 OF_THE_SYSTEM = {"HOME"}
 
 

@@ -58,7 +58,7 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """The secret of one log. Whoever has it can write another history; see docs/audit.md."""
+    """The secret of one log. Whoever has it can write another history; see docs/reference/audit.md."""
 
     key: Ed25519PrivateKey
 

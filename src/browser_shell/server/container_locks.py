@@ -50,7 +50,7 @@ def require_locks(settings: Settings) -> None:
             "this container lacks what its protection rests on:\n"
             + "\n".join(lines)
             + f"\nAll flags together: {ALL_FLAGS}"
-            + "\nBROWSER_SHELL_UNSAFE_MISSING_LOCKS names locks to do without; see docs/image.md"
+            + "\nBROWSER_SHELL_UNSAFE_MISSING_LOCKS names locks to do without; see docs/reference/image.md"
         )
 
 

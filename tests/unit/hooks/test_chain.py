@@ -102,7 +102,7 @@ async def test_job_output_is_redacted_and_hashes_are_kept() -> None:
     assert result.data["evidence_sha256"] == "0" * 64
 
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "hooks.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "how-to" / "write-a-hook.md"
 
 
 def code_block(language: str) -> str:
@@ -113,7 +113,7 @@ def code_block(language: str) -> str:
 
 @pytest.fixture(scope="module")
 def site_with_the_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build and install the example package of docs/hooks.md."""
+    """Build and install the example package of docs/how-to/write-a-hook.md."""
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
     (source / "acme_hooks.py").write_text(code_block("python"), encoding="utf-8")
     (source / "pyproject.toml").write_text(code_block("toml"), encoding="utf-8")

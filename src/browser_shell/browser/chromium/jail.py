@@ -45,7 +45,7 @@ _CANNOT_MOUNT = (
     "this container may not mount, so Chromium would see the audit log and the key that signs it: the lock 'mounts' "
     "is missing. Where the host has AppArmor, add: --security-opt apparmor=unconfined, or name a profile that allows "
     "mount in user namespaces. Else add: --security-opt seccomp=seccomp.json (the shipped profile). "
-    "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts does without; see docs/image.md"
+    "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts does without; see docs/reference/image.md"
 )
 
 
