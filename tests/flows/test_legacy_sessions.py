@@ -1,4 +1,4 @@
-"""Clients of the older era that open sessions and never end them."""
+"""Legacy clients that open sessions and never end them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 
 from browser_shell.core.calls import Principal
 from browser_shell.http.tokens import AuthFailure
-from browser_shell.mcp_server.legacy_sessions import MAX_SESSIONS, MAX_SESSIONS_OF_ONE
+from browser_shell.mcp_server.legacy_sessions import MAX_SESSIONS, MAX_SESSIONS_PER_SUBJECT
 from support.fakes import a_pipeline
 from support.loopback_server import serving
 from support.wire import BOTH, INITIALIZE, LEGACY_VERSION, body
 
 
-class Named:
+class SubjectFromHeader:
     def identify(self, authorization: str | None) -> Principal | AuthFailure:
         return Principal(subject=authorization or "")
 
@@ -25,7 +25,7 @@ class Named:
 async def a_client() -> AsyncIterator[httpx2.AsyncClient]:
     limits = httpx2.Limits(max_connections=100)
     async with (
-        serving(a_pipeline(), callers=Named()) as address,
+        serving(a_pipeline(), callers=SubjectFromHeader()) as address,
         httpx2.AsyncClient(base_url=address, timeout=10, limits=limits) as http,
     ):
         yield http
@@ -36,40 +36,40 @@ def session_headers(subject: str, session_id: str) -> dict[str, str]:
     return {**BOTH, **named, "MCP-Protocol-Version": LEGACY_VERSION}
 
 
-async def opened(http: httpx2.AsyncClient, subject: str) -> httpx2.Response:
+async def initialize(http: httpx2.AsyncClient, subject: str) -> httpx2.Response:
     return await http.post("/mcp", headers={**BOTH, "Authorization": subject}, json=body("initialize", INITIALIZE))
 
 
-async def listed(http: httpx2.AsyncClient, subject: str, session_id: str) -> int:
+async def list_tools(http: httpx2.AsyncClient, subject: str, session_id: str) -> int:
     headers = session_headers(subject, session_id)
     return (await http.post("/mcp", headers=headers, json=body("tools/list"))).status_code
 
 
 @pytest.mark.promise("mcp:no-subject-takes-all-sessions")
-async def test_a_subject_that_ends_no_session_keeps_nobody_out() -> None:
+async def test_subject_that_ends_no_session_blocks_no_other_subject() -> None:
     async with a_client() as http:
-        bobs = (await opened(http, "bob")).headers["mcp-session-id"]
+        bobs = (await initialize(http, "bob")).headers["mcp-session-id"]
         anns = []
         for _ in range(MAX_SESSIONS + 10):
-            response = await opened(http, "ann")
+            response = await initialize(http, "ann")
             assert response.status_code == 200
             anns.append(response.headers["mcp-session-id"])
-        assert (await opened(http, "carol")).status_code == 200
-        assert await listed(http, "bob", bobs) == 200
-        statuses = [await listed(http, "ann", session_id) for session_id in anns]
-    assert statuses == [404] * (len(anns) - MAX_SESSIONS_OF_ONE) + [200] * MAX_SESSIONS_OF_ONE
+        assert (await initialize(http, "carol")).status_code == 200
+        assert await list_tools(http, "bob", bobs) == 200
+        statuses = [await list_tools(http, "ann", session_id) for session_id in anns]
+    assert statuses == [404] * (len(anns) - MAX_SESSIONS_PER_SUBJECT) + [200] * MAX_SESSIONS_PER_SUBJECT
 
 
-async def test_sessions_with_an_open_stream_stay_and_more_are_refused() -> None:
+async def test_sessions_with_open_streams_are_kept_and_more_are_refused() -> None:
     async with a_client() as http, AsyncExitStack() as streams:
-        own = [(await opened(http, "ann")).headers["mcp-session-id"] for _ in range(MAX_SESSIONS_OF_ONE)]
+        own = [(await initialize(http, "ann")).headers["mcp-session-id"] for _ in range(MAX_SESSIONS_PER_SUBJECT)]
         for session_id in own:
             headers = session_headers("ann", session_id)
             stream = await streams.enter_async_context(http.stream("GET", "/mcp", headers=headers))
             assert stream.status_code == 200
-        refused = await opened(http, "ann")
+        refused = await initialize(http, "ann")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, -32603)
         assert "in use" in refused.json()["error"]["message"]
-        assert (await opened(http, "bob")).status_code == 200
+        assert (await initialize(http, "bob")).status_code == 200
         await http.delete("/mcp", headers=session_headers("ann", own[0]))
-        assert (await opened(http, "ann")).status_code == 200
+        assert (await initialize(http, "ann")).status_code == 200

@@ -264,7 +264,7 @@ async def test_viewers_are_limited_in_total(directory: Path, monkeypatch: pytest
                         return
 
 
-async def test_viewer_arrival_and_departure_are_recorded(directory: Path) -> None:
+async def test_viewer_connect_and_disconnect_are_recorded(directory: Path) -> None:
     audit = RecordingAudit()
     async with a_box(LiveView(directory, audit=audit)) as box:
         async with box.viewer() as viewer:

@@ -263,7 +263,7 @@ def _checked_subject(value: JsonValue) -> str:
 
 
 def algorithm_of(key: PublicKey) -> str:
-    """The one algorithm that a key is used with. The token's header never chooses."""
+    """Return the only algorithm that the key is used with. The token's header never chooses."""
     if isinstance(key, rsa.RSAPublicKey):
         return "RS256"
     return "ES256" if isinstance(key, ec.EllipticCurvePublicKey) else "EdDSA"

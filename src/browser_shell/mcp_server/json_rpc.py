@@ -1,4 +1,4 @@
-"""What may come in as one message of MCP, whichever way it comes, and the answer to what may not."""
+"""Parsing and checking of one JSON-RPC message, for HTTP and stdio."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from browser_shell.core.json_values import JsonObject, JsonValue, compact_json, 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 
-# One that never ends goes to the end, so that no byte is looked at twice: else a body of 30 kB would take seconds.
+# An unterminated string matches to the end, so that no byte is scanned twice. Otherwise 30 kB would take seconds.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _BRACKET = re.compile(rb"[][{}]")
 
 
-def read_json(body: bytes) -> JsonValue:
-    """What the SDK would read too, only that it would also read twins, NaN and other encodings. Raises: ValueError."""
-    if _is_deep(body):
+def parse_message(body: bytes) -> JsonValue:
+    """Parse JSON more strictly than the SDK, which also accepts duplicate keys, NaN and other encodings.
+
+    Raises: ValueError.
+    """
+    if _is_too_deep(body):
         raise ValueError("nested too deeply")
     value = parse_json(body.decode("utf-8"))
     if b"\\u" in body:
-        compact_json(value).encode("utf-8")  # Halves of characters: nobody could write them down again.
+        compact_json(value).encode("utf-8")  # Raises for lone surrogates, which cannot be encoded again.
     return value
 
 
-def _is_deep(body: bytes) -> bool:
+def _is_too_deep(body: bytes) -> bool:
     if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
         return False
     depth = 0
@@ -36,27 +39,31 @@ def _is_deep(body: bytes) -> bool:
 
 
 def is_message(request: JsonValue) -> bool:
-    """Whether it is one JSON-RPC message of MCP. The SDK would say so too, with its version and a link."""
+    """Return whether this is a JSON-RPC message of MCP. The SDK's own error would name its version and a link."""
     if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
         return False
-    named = isinstance(request.get("method"), str) or ("method" not in request and request.keys() & {"result", "error"})
-    return bool(named) and _is_id(request.get("id", 0)) and isinstance(request.get("params", {}), dict)
+    has_kind = isinstance(request.get("method"), str) or _is_response(request)
+    return has_kind and _is_id(request.get("id", 0)) and isinstance(request.get("params", {}), dict)
 
 
-def id_to_answer(request: JsonValue) -> str | int | None:
-    """Under which its sender waits for an answer to what is no message.
+def reply_id(request: JsonValue) -> str | int | None:
+    """Return the id for the error response to an invalid message.
 
-    None for what looks like an answer: its id is one of ours, and may well be that of another request of the sender's.
+    None for a response: its id is one of this server's ids, and may equal the id of another request of the client.
     """
-    if not isinstance(request, dict) or ("method" not in request and request.keys() & {"result", "error"}):
+    if not isinstance(request, dict) or _is_response(request):
         return None
-    number = request.get("id")
-    return number if isinstance(number, str | int) and _is_id(number) else None
+    request_id = request.get("id")
+    return request_id if isinstance(request_id, str | int) and _is_id(request_id) else None
 
 
-def error_answer(code: int, message: str) -> JsonObject:
-    """An error of JSON-RPC that belongs to no request."""
+def error_response(code: int, message: str) -> JsonObject:
+    """Build a JSON-RPC error that belongs to no request."""
     return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+
+
+def _is_response(message: JsonObject) -> bool:
+    return "method" not in message and bool(message.keys() & {"result", "error"})
 
 
 def _is_id(value: JsonValue) -> bool:

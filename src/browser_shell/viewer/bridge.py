@@ -161,7 +161,7 @@ class VncBridge:
 
     @asynccontextmanager
     async def _recorded(self, grant: TicketGrant, viewer_id: str) -> AsyncIterator[None]:
-        """Record the viewer's arrival before the block and its departure after it. Raises: AuditUnavailable."""
+        """Record that the viewer connects and that it disconnects. Raises: AuditUnavailable."""
         connected_at = self._clock.monotonic()
         record = AuditRecord(
             kind=RecordKind.VIEWER_CONNECTED,

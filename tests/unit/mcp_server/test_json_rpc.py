@@ -1,4 +1,4 @@
-"""What may come in as one message, and how long it takes to find out that it may not."""
+"""Parsing of messages: nesting depth, and time limits for hostile bodies."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import sys
 
 import pytest
 
-from browser_shell.mcp_server.json_rpc import MAX_DEPTH, read_json
+from browser_shell.mcp_server.json_rpc import MAX_DEPTH, parse_message
 
 BRACKETS = MAX_DEPTH + 1
 HOSTILE = {
-    "a string that never ends": rb"""b'["' + b'\\"' * 1_000_000""",
-    "after many brackets": rb"""b'[' * 65 + b'"' + b'\\"' * 1_000_000""",
-    "after pairs of them": rb"""b'{}' * 65 + b'"' + b'\\"' * 1_000_000""",
-    "an escape at the end": rb"""b'[' * 65 + b'"' + b'\\\\' * 1_000_000 + b'\\'""",
+    "unterminated string": rb"""b'["' + b'\\"' * 1_000_000""",
+    "unterminated string after many brackets": rb"""b'[' * 65 + b'"' + b'\\"' * 1_000_000""",
+    "unterminated string after pairs of brackets": rb"""b'{}' * 65 + b'"' + b'\\"' * 1_000_000""",
+    "escape at the end": rb"""b'[' * 65 + b'"' + b'\\\\' * 1_000_000 + b'\\'""",
     "many short strings": rb"""b'[' * 65 + b'""' * 1_000_000""",
 }
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_no_body_keeps_the_server_busy(body: bytes) -> None:
+def test_hostile_body_is_refused_quickly(body: bytes) -> None:
     program = f"""
-from browser_shell.mcp_server.json_rpc import read_json
+from browser_shell.mcp_server.json_rpc import parse_message
 try:
-    read_json({body.decode()})
+    parse_message({body.decode()})
 except ValueError:
     print("refused")
 """
-    # A reader that looks at each byte again for each quote would take hours.
+    # A parser with quadratic time would take hours.
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout == "refused\n"
 
@@ -43,9 +43,9 @@ except ValueError:
         (b'["\\\\",' + b"[" * BRACKETS + b"]" * BRACKETS + b"]", True),
     ],
 )
-def test_depth_is_that_of_brackets_outside_strings(body: bytes, deep: bool) -> None:
+def test_only_brackets_outside_strings_count_towards_the_depth(body: bytes, deep: bool) -> None:
     if deep:
         with pytest.raises(ValueError, match="nested too deeply"):
-            read_json(body)
+            parse_message(body)
     else:
-        assert isinstance(read_json(body), list)
+        assert isinstance(parse_message(body), list)
