@@ -27,7 +27,7 @@ from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.runner import ExecutionRunner
-from browser_shell.server.browser_server import SystemClock, new_call_id
+from browser_shell.server.common import SystemClock, new_call_id
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from support.fakes import (

@@ -21,7 +21,7 @@ from anyio.from_thread import start_blocking_portal
 from browser_shell.http.front import FrontSettings
 from browser_shell.http.routes import neighbours
 from browser_shell.http.tokens import access_by_key
-from browser_shell.server.browser_server import SystemClock
+from browser_shell.server.common import SystemClock
 from browser_shell.tools.browser_shell import BrowserShellTool
 from support.corpus_rows import load
 from support.fakes import FakeRegistry, a_pipeline

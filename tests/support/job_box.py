@@ -18,7 +18,7 @@ import anyio
 
 from browser_shell.core.containers import ContainerLimits, ContainerOrder, ContainerReport
 from browser_shell.jobs.containers.engine import DisposableContainers, ServerLock
-from browser_shell.server.browser_server import SystemClock
+from browser_shell.server.common import SystemClock
 
 ROOT = Path(__file__).parent.parent.parent
 MIB = 1024 * 1024

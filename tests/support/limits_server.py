@@ -18,7 +18,7 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.gate import open_gate
 from browser_shell.policy.loading import policy_from
-from browser_shell.server.browser_server import SystemClock, new_call_id
+from browser_shell.server.common import SystemClock, new_call_id
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from support.fakes import a_pipeline

@@ -17,7 +17,7 @@ import structlog
 from browser_shell import __version__
 from browser_shell.commands.greeting import greeting
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
-from browser_shell.server.browser_server import access_of, serve, serve_stdio
+from browser_shell.server.common import Assemble, build_access, serve_over_http, serve_over_stdio
 from browser_shell.server.container_locks import require_locks
 from browser_shell.settings import Settings, read_settings
 
@@ -155,16 +155,10 @@ def _serve(arguments: argparse.Namespace) -> int:
         host=arguments.host or settings.host,
         access=replace(settings.access, unsafe_no_auth=arguments.unsafe_no_auth),
     )
-    access = access_of(settings)
+    access = build_access(settings)
     _report_unsafe(settings)
     on_ready = partial(_greet, settings, access.token)
-    if arguments.profile == "write":
-        # Here and not above: a server of the browser's does without the 10 MB of an engine's client.
-        from browser_shell.server.job_server import serve_jobs
-
-        anyio.run(partial(serve_jobs, settings, access=access, on_ready=on_ready))
-    else:
-        anyio.run(partial(serve, settings, access=access, on_ready=on_ready))
+    anyio.run(partial(serve_over_http, settings, _assembly(arguments.profile), access=access, on_ready=on_ready))
     return 0
 
 
@@ -172,13 +166,19 @@ def _stdio(arguments: argparse.Namespace) -> int:
     _log_to_stderr()
     settings = _settings(arguments)
     _report_unsafe(settings)
-    if arguments.profile == "write":
-        from browser_shell.server.job_server import serve_jobs_stdio
-
-        anyio.run(serve_jobs_stdio, settings)
-    else:
-        anyio.run(serve_stdio, settings)
+    anyio.run(serve_over_stdio, settings, _assembly(arguments.profile))
     return 0
+
+
+def _assembly(profile: str) -> Assemble:
+    """Import the profile's module only when it is used: the client of a container engine takes 10 MB."""
+    if profile == "write":
+        from browser_shell.server.job_server import assemble_jobs
+
+        return assemble_jobs
+    from browser_shell.server.browser_server import assemble_browser
+
+    return assemble_browser
 
 
 def _report_unsafe(settings: Settings) -> None:

@@ -22,8 +22,8 @@ from browser_shell.core.access import Activity
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.records import AuditRecord
 from browser_shell.process.accounts import Account, account_to_drop_to
-from browser_shell.server.browser_parts import build_browser, check_programs
-from browser_shell.server.browser_server import access_of
+from browser_shell.server.browser_server import build_browser, check_programs
+from browser_shell.server.common import build_access
 from browser_shell.settings import Settings
 
 _START_SECONDS = 25.0
@@ -138,7 +138,7 @@ def _policy(settings: Settings) -> Finding:
 
 def _key(settings: Settings) -> Finding:
     try:
-        access = access_of(settings)
+        access = build_access(settings)
     except ConfigurationInvalid as wrong:
         fix = "browser-shell token keygen makes a key pair and prints the value to set"
         return Finding(name="key", healthy=False, detail=wrong.public_message, fix=fix)
@@ -219,7 +219,7 @@ async def _try_display(bench: _Bench) -> str:
 
 async def _try_browser(bench: _Bench) -> str:
     """The whole browser side, and a look at how its renderers are confined."""
-    with ExitStack() as held:
+    with ExitStack() as resources:
         parts = build_browser(
             bench.settings,
             layout=bench.layout,
@@ -228,7 +228,7 @@ async def _try_browser(bench: _Bench) -> str:
             audit=_Unrecorded(),
             human=_Nobody(),
             activity=_Nobody(),
-            held=held,
+            resources=resources,
         )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(parts.supervisor.run)

@@ -1,258 +1,158 @@
-"""Builds every part once and runs them together; the only module that knows them all."""
+"""Assembly of the browser profile: display, jail, Chromium, egress proxy, driver, sessions, and the pipeline on top."""
 
 from __future__ import annotations
 
-import gc
-import secrets
-import signal
+import hashlib
 import socket
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import structlog
-from starlette.types import ASGIApp
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.browser.chromium.display import VNC_SOCKET, make_socket_directory
-from browser_shell.browser.chromium.runtime_dirs import claimed_layout
-from browser_shell.browser.chromium.supervisor import BrowserSupervisor
-from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
-from browser_shell.browser.sessions import Sessions
+from browser_shell.browser.chromium.display import (
+    VNC_SOCKET,
+    WINDOW_MANAGER,
+    XVNC,
+    DisplaySettings,
+    make_socket_directory,
+)
+from browser_shell.browser.chromium.jail import HIDDEN, INTERPRETER, PROXY_PORT, JailSettings
+from browser_shell.browser.chromium.managed_policy import write_managed_policy
+from browser_shell.browser.chromium.process import ChromiumSettings
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout, claimed_layout, end_leftover_services
+from browser_shell.browser.chromium.supervisor import BrowserSupervisor, OpenNetwork
+from browser_shell.browser.devtools.relay import listen_for_driver
+from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings, write_driver_files
+from browser_shell.browser.proxy_addresses import ProxyAddresses
+from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
+from browser_shell.browser.sessions import SessionLimits, Sessions
+from browser_shell.browser.tabs import TabTracker
+from browser_shell.core.access import Activity
+from browser_shell.core.decisions import refusal_type
+from browser_shell.core.egress import Denial
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import Clock, Limits
+from browser_shell.core.ports import ActivityFeed, AuditLog, Clock, HumanControl
 from browser_shell.egress.denial_audit import DenialRecords
+from browser_shell.egress.dialer import Dialer
+from browser_shell.egress.proxy import EgressProxy
+from browser_shell.egress.recent_denials import RecentDenials
+from browser_shell.egress.resolver import SystemResolver
 from browser_shell.hooks.chain import installed_hooks, standard_chain
-from browser_shell.http.front import FrontSettings, build_front
-from browser_shell.http.routes import neighbours
-from browser_shell.http.server import is_loopback, listen_on, serve_listener
-from browser_shell.http.tokens import Access, NoAuth, access_by_key, throwaway_access
-from browser_shell.limits.gate import open_gate
-from browser_shell.mcp_server.stdio import run_stdio
-from browser_shell.ops.health import serve_health
-from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
+from browser_shell.ops.health import Probe
 from browser_shell.pipeline import Pipeline
-from browser_shell.process.accounts import account_to_drop_to, forbid_tracing, give_up_root, transfer_directory
+from browser_shell.policy.rules import UrlPolicy
+from browser_shell.policy.urls import parse_target
+from browser_shell.process.accounts import (
+    Account,
+    account_to_drop_to,
+    forbid_tracing,
+    give_up_root,
+    transfer_directory,
+)
 from browser_shell.process.orphans import adopt_orphans, reap_adopted, use_pidfd_child_watcher
+from browser_shell.process.spawn import SETPRIV
 from browser_shell.runner import ExecutionRunner
-from browser_shell.server.browser_parts import build_browser, check_programs
-from browser_shell.server.health_probes import health_probes
-from browser_shell.settings import JOBS_DIRECTORY, Settings
+from browser_shell.server.common import AssembledServer, SystemClock, new_call_id, open_audit, open_limits
+from browser_shell.settings import JOBS_DIRECTORY, Settings, driver_digest
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from browser_shell.viewer.activity import RecentActivity
 from browser_shell.viewer.app import build_viewer_app
 from browser_shell.viewer.takeover import Takeover
 
-log = structlog.get_logger()
-
 _FIRST_START_SECONDS = 25.0
 _CLOSE_SECONDS = 3.0
-_COLLECT_SECONDS = 1.0
+_REAP_SECONDS = 1.0
+_PROBE_CONNECTION_SECONDS = 2.0
 
-
-class SystemClock:
-    """The machine's clocks, asked some thirty times a call."""
-
-    monotonic = staticmethod(time.monotonic)
-    wall = staticmethod(time.time)
-
-
-def new_call_id() -> str:
-    return secrets.token_hex(12)
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
+class BrowserParts:
+    """The parts of the browser side that the server and `browser-shell doctor` use."""
+
     supervisor: BrowserSupervisor
     sessions: Sessions
     driver: AgentBrowserDriver
-    audit: JsonLinesAudit
+    sandbox: BrowserSandbox
+    policy: UrlPolicy
+    resolver: SystemResolver
     denial_records: DenialRecords
-    pipeline: Pipeline
-    takeover: Takeover
-    activity: RecentActivity
-    display_socket: Path
-    runtime: Path
 
 
-def access_of(settings: Settings) -> Access:
-    """Who may call. Raises: ConfigurationInvalid, before anything else has begun."""
-    wanted, clock = settings.access, SystemClock()
-    if wanted.unsafe_no_auth:
-        if not is_loopback(settings.host):
-            raise ConfigurationInvalid(f"--unsafe-no-auth: not on {settings.host}, only on a loopback address")
-        return Access(authenticator=NoAuth())
-    if not wanted.jwt_public_key:
-        return throwaway_access(clock=clock)
-    return access_by_key(
-        wanted.jwt_public_key,
-        algorithm=wanted.jwt_algorithm,
-        audience=wanted.jwt_audience,
-        issuer=wanted.jwt_issuer,
-        clock=clock,
-    )
-
-
-async def serve(settings: Settings, *, access: Access, on_ready: Callable[[int], None]) -> None:
-    """Serves MCP over HTTP until a signal. Raises: ConfigurationInvalid, BrowserUnavailable."""
-    # Before anything starts, so that a taken port is said at once, and a free one stays ours.
-    listener = listen_on(settings.host, settings.port)
-    metrics, metrics_address = Metrics(), read_metrics_address(settings.access.metrics_address)
-    front_settings = front_settings_of(settings)
-
-    async def front(parts: _Parts) -> None:
-        app = build_front(
-            front_settings,
-            handler=parts.pipeline,
-            callers=access.authenticator,
-            viewer=_live_view(settings, parts),
-            audit=parts.pipeline.audit,
-            clock=parts.pipeline.clock,
-            new_id=new_call_id,
-            metrics=metrics,
-        )
-        async with anyio.create_task_group() as beside:
-            beside.start_soon(
-                serve_health, parts.runtime, health_probes(settings, parts.supervisor, parts.display_socket)
-            )
-            if metrics_address is not None:
-                beside.start_soon(partial(serve_metrics, metrics_address, metrics, sessions_open=parts.sessions.count))
-            await serve_listener(app, listener, on_ready=on_ready)
-
-    with listener:
-        await _run(settings, front)
-
-
-def front_settings_of(settings: Settings) -> FrontSettings:
-    """Raises: ConfigurationInvalid."""
-    return FrontSettings(
-        neighbours=neighbours(
-            listen=settings.host, hosts=settings.access.public_hosts, origins=settings.access.allowed_origins
-        ),
-        ticket_seconds=settings.access.ticket_seconds,
-        requests_per_second=settings.access.requests_per_second,
-        viewing=settings.policy.viewing,
-    )
-
-
-async def serve_stdio(settings: Settings) -> None:
-    """Serves one client over standard input and output. Raises: ConfigurationInvalid, BrowserUnavailable."""
-
-    async def front(parts: _Parts) -> None:
-        await run_stdio(parts.pipeline, new_id=new_call_id)
-
-    await _run(settings, front)
-
-
-async def _run(settings: Settings, front: Callable[[_Parts], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]:
+    """Build and run all parts of the browser profile. Raises: ConfigurationInvalid, BrowserUnavailable."""
+    check_programs(settings)
     adopt_orphans()
     use_pidfd_child_watcher()
-    async with (
-        open_gate(
-            settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
-        ) as limits,
-        _parts(settings, limits) as parts,
-        anyio.create_task_group() as foreground,
-    ):
-        foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
-        async with _browser_running(parts):
-            # What is here now stays: 100 000 objects that no full collection needs to look at, for 40 ms each time.
-            gc.collect()
-            gc.freeze()
-            await front(parts)
-        foreground.cancel_scope.cancel()
-
-
-async def cancel_on_signal(scope: anyio.CancelScope) -> None:
-    """Ends the scope when somebody asks the server to stop."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async for number in signals:
-            log.info("stopping", signal=signal.Signals(number).name)
-            scope.cancel()
-            return
-
-
-async def _collect_adopted() -> None:
-    while True:
-        await anyio.sleep(_COLLECT_SECONDS)
-        reap_adopted()
-
-
-@asynccontextmanager
-async def _browser_running(parts: _Parts) -> AsyncIterator[None]:
-    async with anyio.create_task_group() as background:
-        background.start_soon(parts.supervisor.run)
-        background.start_soon(parts.sessions.expire_idle)
-        background.start_soon(parts.driver.keep_spares)
-        background.start_soon(parts.audit.tend)
-        background.start_soon(parts.denial_records.tend)
-        background.start_soon(_collect_adopted)
-        try:
-            await parts.supervisor.connection(seconds=_FIRST_START_SECONDS)
-            yield
-        finally:
-            with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-                await parts.sessions.close_all()
-            background.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _parts(settings: Settings, limits: Limits) -> AsyncIterator[_Parts]:
-    with ExitStack() as held:
-        check_programs(settings)
-        _stop_being_root(settings)
-        port = settings.unsafe_attach_port or settings.devtools_port or _free_port()
-        layout = held.enter_context(claimed_layout(settings.runtime_directory, port, None))
-        clock = SystemClock()
-        audit = held.enter_context(open_audit(settings, str(port), clock))
+    _drop_root(settings)
+    port = settings.unsafe_attach_port or settings.devtools_port or free_port()
+    settings = replace(settings, devtools_port=port)
+    clock, activity = SystemClock(), RecentActivity()
+    with ExitStack() as resources:
+        layout = resources.enter_context(claimed_layout(settings.runtime_directory, port, None))
+        audit = resources.enter_context(open_audit(settings, str(port)))
         takeover = Takeover(clock=clock, audit=audit, idle_seconds=settings.policy.viewing.control_idle_seconds)
-        activity = RecentActivity()
         browser = build_browser(
-            replace(settings, devtools_port=port),
+            settings,
             layout=layout,
             account=None,
             clock=clock,
             audit=audit,
             human=takeover,
             activity=activity,
-            held=held,
+            resources=resources,
         )
-        yield _Parts(
-            supervisor=browser.supervisor,
-            sessions=browser.sessions,
-            driver=browser.driver,
-            audit=audit,
-            denial_records=browser.denial_records,
-            pipeline=Pipeline(
-                registry=ToolRegistry([BrowserShellTool(allowed=browser.rules.commands)]),
-                limits=limits,
-                hooks=standard_chain(
-                    max_output_characters=settings.policy.output.max_characters,
-                    redact=settings.policy.output.redact,
-                    plugins=installed_hooks(),
-                ),
-                policy=browser.rules,
-                resolver=browser.resolver,
-                audit=audit,
-                runner=ExecutionRunner(browser=browser.sandbox),
-                human=takeover,
-                activity=activity,
-                clock=clock,
-            ),
+        display_socket = layout.display / VNC_SOCKET
+        viewer = partial(
+            build_viewer_app,
+            novnc=settings.novnc,
+            display_socket=display_socket,
             takeover=takeover,
             activity=activity,
-            display_socket=layout.display / VNC_SOCKET,
-            runtime=layout.root,
+            windows=browser.sessions,
+            audit=audit,
+            clock=clock,
+            new_id=new_call_id,
         )
+        async with open_limits(settings) as limits, _running(browser, audit):
+            yield AssembledServer(
+                pipeline=Pipeline(
+                    registry=ToolRegistry([BrowserShellTool(allowed=browser.policy.commands)]),
+                    limits=limits,
+                    hooks=standard_chain(
+                        max_output_characters=settings.policy.output.max_characters,
+                        redact=settings.policy.output.redact,
+                        plugins=installed_hooks(),
+                    ),
+                    policy=browser.policy,
+                    resolver=browser.resolver,
+                    audit=audit,
+                    runner=ExecutionRunner(browser=browser.sandbox),
+                    human=takeover,
+                    activity=activity,
+                    clock=clock,
+                ),
+                audit=audit,
+                clock=clock,
+                runtime_directory=layout.root,
+                probes=_health_probes(settings, browser.supervisor, display_socket),
+                sessions_open=browser.sessions.count,
+                # An attached browser is on a display that this server has no access to.
+                viewer=viewer if settings.unsafe_attach_port is None else None,
+            )
 
 
-def _stop_being_root(settings: Settings) -> None:
-    """Everything that root is needed for happens here, before anything listens to anybody."""
+def _drop_root(settings: Settings) -> None:
+    """Do everything that needs root, then become the unprivileged account. No listener of this server is served yet."""
     account = account_to_drop_to(settings.account)
     if account is None:
         forbid_tracing()
@@ -263,44 +163,244 @@ def _stop_being_root(settings: Settings) -> None:
     give_up_root(account)
 
 
-def _live_view(settings: Settings, parts: _Parts) -> ASGIApp | None:
-    if settings.unsafe_attach_port is not None:
-        return None  # Somebody else's browser is on somebody else's display.
-    return build_viewer_app(
-        novnc=settings.novnc,
-        display_socket=parts.display_socket,
-        takeover=parts.takeover,
-        activity=parts.activity,
-        windows=parts.sessions,
-        audit=parts.pipeline.audit,
-        clock=parts.pipeline.clock,
-        new_id=new_call_id,
-    )
+@asynccontextmanager
+async def _running(browser: BrowserParts, audit: JsonLinesAudit) -> AsyncIterator[None]:
+    """Run all background tasks. Enters when Chromium accepts commands; closes the sessions at the end."""
+    async with anyio.create_task_group() as background:
+        for task in (
+            browser.supervisor.run,
+            browser.sessions.expire_idle,
+            browser.driver.keep_spares,
+            browser.denial_records.tend,
+            audit.tend,
+            _reap_orphans,
+        ):
+            background.start_soon(task)
+        try:
+            await browser.supervisor.connection(seconds=_FIRST_START_SECONDS)
+            yield
+        finally:
+            with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+                await browser.sessions.close_all()
+            background.cancel_scope.cancel()
 
 
-def open_audit(settings: Settings, directory: str, clock: Clock) -> JsonLinesAudit:
-    """The log of one server, in a directory of its own. Raises: ConfigurationInvalid."""
-    rules = settings.policy.audit
-    return JsonLinesAudit(
-        path=_audit_path(settings, directory),
-        clock=clock,
-        policy_digest=settings.policy.digest(),
-        rotate_bytes=rules.rotate_bytes,
-        checkpoint_records=rules.checkpoint_records,
-        checkpoint_seconds=rules.checkpoint_seconds,
-    )
+async def _reap_orphans() -> None:
+    while True:
+        await anyio.sleep(_REAP_SECONDS)
+        reap_adopted()
 
 
-def _audit_path(settings: Settings, name: str) -> Path:
-    directory = settings.state_directory / name
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as cause:
-        raise ConfigurationInvalid(f"BROWSER_SHELL_STATE_DIR: {directory}: {cause.strerror}") from cause
-    return directory / "audit.jsonl"
+def _health_probes(settings: Settings, supervisor: BrowserSupervisor, display_socket: Path) -> Mapping[str, Probe]:
+    async def display() -> None:
+        async with await anyio.connect_unix(display_socket):
+            return
+
+    async def chromium() -> None:
+        await supervisor.connection(seconds=_PROBE_CONNECTION_SECONDS)
+
+    async def cdp() -> None:
+        connection = await supervisor.connection(seconds=_PROBE_CONNECTION_SECONDS)
+        await connection.devtools.call("Browser.getVersion")
+
+    async def driver() -> None:
+        await anyio.to_thread.run_sync(check_programs, settings)
+
+    probes: dict[str, Probe] = {"chromium": chromium, "cdp": cdp, "driver": driver, "egress": supervisor.ask_egress}
+    return probes if settings.unsafe_attach_port is not None else {"display": display, **probes}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def build_browser(
+    settings: Settings,
+    *,
+    layout: RuntimeLayout,
+    account: Account | None,
+    clock: Clock,
+    audit: AuditLog,
+    human: HumanControl,
+    activity: ActivityFeed,
+    resources: ExitStack,
+) -> BrowserParts:
+    """Build all parts without starting them. The sockets opened here are closed with `resources`."""
+    driver = _driver(settings, layout, account)
+    _end_leftovers(layout, driver)
+    policy, resolver, denials, tabs = UrlPolicy(settings.policy), SystemResolver(), RecentDenials(), TabTracker()
+    unsafe_network = _open_network(settings, resources)
+    addresses = ProxyAddresses(
+        port=unsafe_network.proxy_listener.getsockname()[1] if unsafe_network is not None else PROXY_PORT
+    )
+
+    def on_denial(denial: Denial) -> None:
+        denials.add(denial)
+        activity.add(denial_activity(denial, at=clock.wall()))
+
+    records = DenialRecords(audit=audit, clock=clock)
+    dialer = Dialer(
+        rules=policy, parse=parse_target, resolver=resolver, audit=records, clock=clock, on_denial=on_denial
+    )
+    proxy = EgressProxy(dialer=dialer, requester_at=addresses.requester_at)
+    supervisor = BrowserSupervisor(
+        display=_display(settings, layout, account),
+        chromium=_chromium(settings, layout, account, proxy_port=addresses.port),
+        jail=_jail(settings, layout, account),
+        driver_listener=(
+            resources.enter_context(listen_for_driver(settings.devtools_port)) if unsafe_network is None else None
+        ),
+        under_way=driver.under_way,
+        serve_egress=proxy.serve,
+        tabs=tabs,
+        unsafe_network=unsafe_network,
+    )
+    sessions = Sessions(
+        supervisor=supervisor,
+        tabs=tabs,
+        driver=driver,
+        clock=clock,
+        limits=SessionLimits(
+            max_sessions=settings.policy.sessions.max, idle_seconds=settings.policy.sessions.idle_seconds
+        ),
+        directory=layout.artifacts,
+        proxy_addresses=addresses,
+        account=account,
+        human=human,
+        audit=audit,
+    )
+    sandbox = BrowserSandbox(
+        sessions=sessions,
+        driver=driver,
+        denials=denials,
+        human=human,
+        clock=clock,
+        limits=_artifact_limits(settings),
+    )
+    return BrowserParts(
+        supervisor=supervisor,
+        sessions=sessions,
+        driver=driver,
+        sandbox=sandbox,
+        policy=policy,
+        resolver=resolver,
+        denial_records=records,
+    )
+
+
+def denial_activity(denial: Denial, *, at: float) -> Activity:
+    """Describe a refused connection for the activity list of the live view."""
+    return Activity(
+        at=at,
+        subject=denial.requester.subject,
+        session_id=denial.requester.session_id,
+        what="blocked",
+        result=refusal_type(denial.rule_id).code.name,
+        detail=f"{denial.host}:{denial.port} ({denial.rule_id})",
+    )
+
+
+def check_programs(settings: Settings) -> None:
+    """Raises: ConfigurationInvalid when a program is missing or the driver is not the pinned one."""
+    needed = [Path(SETPRIV), settings.driver]
+    if settings.unsafe_attach_port is None:
+        needed += [settings.chromium, XVNC, WINDOW_MANAGER]
+        needed += [] if settings.unsafe_no_jail else [INTERPRETER]
+    missing = [str(program) for program in needed if not program.is_file()]
+    if missing:
+        raise ConfigurationInvalid(f"not installed: {', '.join(missing)}. Run: make install")
+    if hashlib.sha256(settings.driver.read_bytes()).hexdigest() != driver_digest():
+        raise ConfigurationInvalid(f"{settings.driver}: not the pinned agent-browser (wrong digest). Run: make install")
+
+
+def _end_leftovers(layout: RuntimeLayout, driver: AgentBrowserDriver) -> None:
+    for name in end_leftover_services(layout):
+        log.warning("leftover_process_ended", process=name)
+    ended = driver.end_leftovers()
+    if ended:
+        log.warning("leftover_process_ended", process="agent-browser", count=ended)
+
+
+def _open_network(settings: Settings, resources: ExitStack) -> OpenNetwork | None:
+    if settings.unsafe_attach_port is None and not settings.unsafe_no_jail:
+        return None
+    listener = resources.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    # Accepts every 127.x.y.z address and nothing from a real interface.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
+    listener.bind(("0.0.0.0", 0))  # noqa: S104  bound to the loopback device above
+    listener.listen(1024)
+    listener.setblocking(False)
+    return OpenNetwork(proxy_listener=listener, attach_port=settings.unsafe_attach_port)
+
+
+def _driver(settings: Settings, layout: RuntimeLayout, account: Account | None) -> AgentBrowserDriver:
+    driver_settings = DriverSettings(
+        program=settings.driver,
+        sockets=layout.sockets,
+        home=layout.driver_home,
+        config=layout.config / "agent-browser.json",
+        action_policy=layout.config / "action-policy.json",
+        devtools_port=settings.devtools_port,
+        screenshot_format=settings.policy.output.screenshot_format,
+        screenshot_quality=settings.policy.output.screenshot_quality,
+        account=account,
+    )
+    write_driver_files(driver_settings)
+    return AgentBrowserDriver(driver_settings)
+
+
+def _display(settings: Settings, layout: RuntimeLayout, account: Account | None) -> DisplaySettings:
+    return DisplaySettings(
+        directory=layout.display,
+        window_manager_home=layout.driver_home,
+        marks=layout.marks,
+        logs=layout.logs,
+        width=settings.display_width,
+        height=settings.display_height,
+        account=account,
+    )
+
+
+def _chromium(
+    settings: Settings, layout: RuntimeLayout, account: Account | None, *, proxy_port: int
+) -> ChromiumSettings:
+    return ChromiumSettings(
+        program=settings.chromium,
+        profile=layout.profile,
+        home=layout.chromium_home,
+        temporary=layout.temporary,
+        marks=layout.marks,
+        logs=layout.logs,
+        port=settings.devtools_port,
+        width=settings.display_width,
+        height=settings.display_height,
+        proxy_port=proxy_port,
+        timezone=settings.timezone,
+        account=account,
+    )
+
+
+def _jail(settings: Settings, layout: RuntimeLayout, account: Account | None) -> JailSettings:
+    policies = layout.config / "chromium"
+    write_managed_policy(policies, settings.policy.open.allow_schemes)
+    return JailSettings(
+        marks=layout.marks,
+        logs=layout.logs,
+        home=layout.chromium_home,
+        chromium_policies=policies,
+        devtools_port=settings.devtools_port,
+        hidden=(*HIDDEN, str(settings.state_directory)),
+        must_hide=settings.needs_lock("mounts"),
+        account=account,
+    )
+
+
+def _artifact_limits(settings: Settings) -> ArtifactLimits:
+    output = settings.policy.output
+    return ArtifactLimits(
+        screenshot_format=output.screenshot_format,
+        max_image_bytes=output.max_image_bytes,
+        max_pdf_bytes=output.max_pdf_bytes,
+    )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,22 +13,14 @@ import structlog
 
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.plans import ContainerJob
-from browser_shell.core.ports import Limits
 from browser_shell.egress.resolver import SystemResolver
 from browser_shell.hooks.chain import installed_job_hooks, job_chain
-from browser_shell.http.front import build_front
-from browser_shell.http.server import listen_on, serve_listener
-from browser_shell.http.tokens import Access
 from browser_shell.jobs.containers.engine import DisposableContainers, ServerLock
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
 from browser_shell.jobs.workspace import Workspace
-from browser_shell.limits.gate import open_gate
-from browser_shell.mcp_server.stdio import run_stdio
-from browser_shell.ops.health import serve_health
-from browser_shell.ops.metrics import Metrics, read_metrics_address, serve_metrics
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.job_rules import JobPolicy
 from browser_shell.process.accounts import (
@@ -41,13 +31,7 @@ from browser_shell.process.accounts import (
     make_private_directory,
 )
 from browser_shell.runner import ExecutionRunner
-from browser_shell.server.browser_server import (
-    SystemClock,
-    cancel_on_signal,
-    front_settings_of,
-    new_call_id,
-    open_audit,
-)
+from browser_shell.server.common import AssembledServer, SystemClock, open_audit, open_limits
 from browser_shell.settings import JOBS_DIRECTORY, Settings
 from browser_shell.tools.job_tools import job_tools
 from browser_shell.tools.registry import ToolRegistry
@@ -72,82 +56,16 @@ class NoHumanControl:
         return 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JobServer:
-    engine: DisposableContainers
-    image: str
-    store: RunStore
-    upkeep: JobUpkeep
-    pipeline: Pipeline[ContainerJob]
-
-
-async def serve_jobs(settings: Settings, *, access: Access, on_ready: Callable[[int, str], None]) -> None:
-    """Serve MCP over HTTP until a signal. Raises: ConfigurationInvalid, SandboxUnavailable."""
-    listener = listen_on(settings.host, settings.port)
-    metrics, metrics_address = Metrics(), read_metrics_address(settings.access.metrics_address)
-    front_settings = front_settings_of(settings)
-
-    async def front(server: _JobServer) -> None:
-        app = build_front(
-            front_settings,
-            handler=server.pipeline,
-            callers=access.authenticator,
-            viewer=None,
-            audit=server.pipeline.audit,
-            clock=server.pipeline.clock,
-            new_id=new_call_id,
-            metrics=metrics,
-            instructions=INSTRUCTIONS,
-        )
-        runtime = make_private_directory(settings.runtime_directory / JOBS_DIRECTORY, owner=None)
-
-        async def probe_engine() -> None:
-            await server.engine.image_id(server.image)
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve_health, runtime, {"engine": probe_engine})
-            if metrics_address is not None:
-                tasks.start_soon(
-                    partial(serve_metrics, metrics_address, metrics, sessions_open=lambda: len(server.store.active))
-                )
-            await serve_listener(app, listener, on_ready=lambda port: on_ready(port, server.image))
-
-    with listener:
-        await _run(settings, front)
-
-
-async def serve_jobs_stdio(settings: Settings) -> None:
-    """Serve one client over standard input and output. Raises: ConfigurationInvalid, SandboxUnavailable."""
-
-    async def front(server: _JobServer) -> None:
-        await run_stdio(server.pipeline, new_id=new_call_id, instructions=INSTRUCTIONS)
-
-    await _run(settings, front)
-
-
-async def _run(settings: Settings, front: Callable[[_JobServer], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
+    """Build and run all parts of the write profile. Raises: ConfigurationInvalid, SandboxUnavailable."""
     open_workspace(settings)  # Again below: it must also be accessible without root.
     _drop_root(settings)
     settings.runtime_directory.mkdir(mode=0o711, parents=True, exist_ok=True)
-    async with anyio.create_task_group() as foreground:
-        foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
-        async with (
-            open_gate(
-                settings.policy.limits, redis_url=settings.limits_redis, clock=SystemClock(), new_id=new_call_id
-            ) as limits,
-            _job_server(settings, limits) as server,
-        ):
-            await front(server)
-        foreground.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _job_server(settings: Settings, limits: Limits) -> AsyncIterator[_JobServer]:
-    """Build every part of the profile and keep it running. Raises: ConfigurationInvalid, SandboxUnavailable."""
     workspace = open_workspace(settings)
     clock, document, rules = SystemClock(), settings.policy, settings.policy.sandbox
     with ExitStack() as resources:
-        audit = resources.enter_context(open_audit(settings, JOBS_DIRECTORY, clock))
+        audit = resources.enter_context(open_audit(settings, JOBS_DIRECTORY))
         lock = ServerLock(settings.state_directory / JOBS_DIRECTORY / _LOCKS_NAME, secrets.token_hex(8))
         lock.acquire()
         resources.callback(lock.release)
@@ -172,27 +90,40 @@ async def _job_server(settings: Settings, limits: Limits) -> AsyncIterator[_JobS
             engine=engine, store=store, closer=closer, retention=rules.retention, audit=audit, clock=clock
         )
         policy = JobPolicy(document)
-        pipeline: Pipeline[ContainerJob] = Pipeline(
-            registry=ToolRegistry(job_tools(document, policy.tools)),
-            limits=limits,
-            hooks=job_chain(
-                max_output_characters=document.output.max_characters,
-                redact=document.output.redact,
-                plugins=installed_job_hooks(),
-            ),
-            policy=policy,
-            resolver=SystemResolver(),
-            audit=audit,
-            runner=ExecutionRunner(containers=sandbox),
-            human=NoHumanControl(),
-            activity=RecentActivity(),
-            clock=clock,
-        )
+
+        async def probe_engine() -> None:
+            await engine.image_id(image)
+
         await upkeep.begin()
-        async with anyio.create_task_group() as background:
+        async with open_limits(settings) as limits, anyio.create_task_group() as background:
             background.start_soon(audit.tend)
             background.start_soon(upkeep.keep_up)
-            yield _JobServer(engine=engine, image=image, store=store, upkeep=upkeep, pipeline=pipeline)
+            pipeline: Pipeline[ContainerJob] = Pipeline(
+                registry=ToolRegistry(job_tools(document, policy.tools)),
+                limits=limits,
+                hooks=job_chain(
+                    max_output_characters=document.output.max_characters,
+                    redact=document.output.redact,
+                    plugins=installed_job_hooks(),
+                ),
+                policy=policy,
+                resolver=SystemResolver(),
+                audit=audit,
+                runner=ExecutionRunner(containers=sandbox),
+                human=NoHumanControl(),
+                activity=RecentActivity(),
+                clock=clock,
+            )
+            yield AssembledServer(
+                pipeline=pipeline,
+                audit=audit,
+                clock=clock,
+                runtime_directory=make_private_directory(settings.runtime_directory / JOBS_DIRECTORY, owner=None),
+                probes={"engine": probe_engine},
+                sessions_open=lambda: len(store.active),
+                instructions=INSTRUCTIONS,
+                job_image=image,
+            )
             background.cancel_scope.cancel()
 
 

@@ -5,7 +5,7 @@ import re
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.core.access import Activity
 from browser_shell.core.egress import Denial, Requester
-from browser_shell.server.browser_parts import shown_denial
+from browser_shell.server.browser_server import denial_activity
 
 ALICE, BOB = Requester(subject="alice", session_id="s1"), Requester(subject="bob", session_id="s1")
 
@@ -45,7 +45,7 @@ def test_a_refused_connection_is_shown_to_the_people_of_its_own_subject() -> Non
         rule_id="address.private",
         reason="10.0.0.7 is a private address",
     )
-    assert shown_denial(denial, at=1_800_000_000.0) == Activity(
+    assert denial_activity(denial, at=1_800_000_000.0) == Activity(
         at=1_800_000_000.0,
         subject="alice",
         session_id="s1",

@@ -19,7 +19,7 @@ from browser_shell.commands.greeting import greeting
 from browser_shell.core.calls import Principal
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.http.tokens import AuthFailure, TokenAuthenticator, read_public_key
-from browser_shell.server.browser_server import SystemClock, access_of
+from browser_shell.server.common import SystemClock, build_access
 from browser_shell.settings import Settings, read_settings
 from support.tokens import env_value, rsa_key
 
@@ -69,9 +69,9 @@ def test_a_server_has_no_other_command_in_its_memory() -> None:
     )
     assert "argument --port: must be a whole number from 0 to 65535, not 'nonsense'" in ran.stderr
     loaded = set(ran.stdout.split())
-    assert "browser_shell.server.browser_server" in loaded
-    others = ("audit_commands", "audit.report", "doctor", "evidence_commands", "policy_check", "token_command")
-    assert not {f"browser_shell.{name}" for name in others} & loaded
+    assert "browser_shell.commands.cli" in loaded
+    others = {f"browser_shell.commands.{name}" for name in COMMANDS if name not in ("serve", "stdio")}
+    assert not (others | {"browser_shell.audit.report"}) & loaded
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
@@ -181,13 +181,13 @@ def test_a_wrong_setting_stops_the_start_and_is_named(name: str, value: str) -> 
 @pytest.mark.promise("tokens:no-key-is-not-open")
 @pytest.mark.parametrize("blank", ["", " ", "\t\n"])
 def test_without_a_key_there_is_one_token_and_no_open_door(blank: str) -> None:
-    access = access_of(settings(JWT_PUBLIC_KEY=blank))
+    access = build_access(settings(JWT_PUBLIC_KEY=blank))
     assert isinstance(access.authenticator.identify(None), AuthFailure)
     assert isinstance(access.authenticator.identify(f"Bearer {access.token}"), Principal)
 
 
 def test_with_a_key_nothing_is_printed() -> None:
-    access = access_of(settings(JWT_PUBLIC_KEY=f" {env_value(rsa_key())} "))
+    access = build_access(settings(JWT_PUBLIC_KEY=f" {env_value(rsa_key())} "))
     assert access.token is None
     assert isinstance(access.authenticator.identify(None), AuthFailure)
 

@@ -18,7 +18,7 @@ from browser_shell.hooks.chain import HookChain
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.job_rules import JobPolicy
 from browser_shell.runner import ExecutionRunner
-from browser_shell.server.browser_server import SystemClock
+from browser_shell.server.common import SystemClock
 from browser_shell.tools.job_tools import job_tools
 from browser_shell.tools.registry import ToolRegistry
 from support.fake_engine import HangingEngine, ScriptedEngine
