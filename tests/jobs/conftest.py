@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.job_box import JobBox
+from support.job_server import JobServer, job_server
 
 
 @pytest.fixture(scope="session", params=["docker", "podman"])
@@ -16,3 +17,15 @@ def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     remaining = running.labelled()
     running.close()
     assert remaining == [], "a run did not remove its container"
+
+
+@pytest.fixture(scope="module")
+def docker() -> Iterator[JobServer]:
+    with job_server("docker") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def podman() -> Iterator[JobServer]:
+    with job_server("podman") as server:
+        yield server

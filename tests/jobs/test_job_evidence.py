@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -235,12 +235,6 @@ def test_a_run_under_another_policy_is_detected(state: Path, tmp_path: Path) -> 
 def test_a_run_that_does_not_exist_is_a_usage_error(state: Path) -> None:
     assert verify(state, "0" * 24).returncode == 2
     assert verify(state, "/nowhere").returncode == 2
-
-
-@pytest.fixture(scope="module")
-def docker() -> Iterator[JobServer]:
-    with job_server("docker") as running:
-        yield running
 
 
 WAITS = """

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import http.client
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.job_server import JobServer, ask_engine, job_server, verify
-
-
-@pytest.fixture(scope="module")
-def docker() -> Iterator[JobServer]:
-    with job_server("docker") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def podman() -> Iterator[JobServer]:
-    with job_server("podman") as running:
-        yield running
 
 
 @pytest.fixture(params=["docker", "podman"])

@@ -13,7 +13,8 @@ import pytest
 
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.jobs.containers.engine import ServerState, server_state
-from support.job_box import ROOT, JobBox, remaining_processes
+from support.job_box import JobBox, remaining_processes
+from support.job_server import ROOT
 
 OTHER_SERVER = """
 import sys, anyio

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import shutil
@@ -19,19 +18,12 @@ import anyio
 from browser_shell.core.containers import ContainerLimits, ContainerOrder, ContainerReport
 from browser_shell.jobs.containers.engine import DisposableContainers, ServerLock
 from browser_shell.server.common import SystemClock
+from support.job_server import default_engine_address
 
-ROOT = Path(__file__).parent.parent.parent
 MIB = 1024 * 1024
 IMAGES = {"docker": "browser-shell/jobs:latest", "podman": "localhost/browser-shell/jobs:latest"}
 QUICK = ContainerLimits(timeout_seconds=30)
 _ENGINE_HELPER_SECONDS = 10
-
-
-@functools.cache
-def engine_address(name: str) -> str:
-    """Return the address; install and start the engine when none answers."""
-    started = subprocess.run([ROOT / "scripts/engine", name], capture_output=True, text=True, timeout=600, check=True)
-    return started.stdout.splitlines()[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +58,7 @@ class JobBox:
     image_id: str = ""
 
     def __post_init__(self) -> None:
-        self.address = self.address or engine_address(self.name)
+        self.address = self.address or default_engine_address(self.name)
         self.lock = ServerLock(self.directory / "servers", uuid.uuid4().hex)
         self.lock.acquire()
         self.containers = DisposableContainers(address=self.address, lock=self.lock, clock=SystemClock())

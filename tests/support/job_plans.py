@@ -34,16 +34,7 @@ def a_job_call(run_id: str = RUN, tool: str = "run_pytest", **arguments: Any) ->
 
 
 def run_facts(run_id: str = RUN) -> RunFacts:
-    return RunFacts(
-        run_id=run_id,
-        subject="ann",
-        tool="run_pytest",
-        parameters={},
-        image=IMAGE,
-        limits={},
-        policy_digest="d",
-        start_time="2027-01-15T08:00:00.000+00:00",
-    )
+    return RunFacts(run_id=run_id, start_time="2027-01-15T08:00:00.000+00:00", subject="ann", image=IMAGE)
 
 
 def an_output_directory(parent: Path) -> Path:

@@ -23,16 +23,21 @@ from support.server import Server, running_server
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests" / "data" / "projects"
-ENGINES = ("docker", "podman")
 _BUILD_SECONDS = 900
 _ROW = "{{.ID}} {{.Labels}}"
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 
 
 @cache
-def engine_address(engine: str) -> str:
+def default_engine_address(engine: str) -> str:
     """Return the address; start the engine when none answers. Tests fail, not skip, without an engine."""
-    address = _last_line("scripts/engine", engine)
+    return _last_line("scripts/engine", engine)
+
+
+@cache
+def engine_address(engine: str) -> str:
+    """Return an address that a server without root can use."""
+    address = default_engine_address(engine)
     # The server drops root, and then has no access to Podman's default socket.
     return _podman_for_account(address) if engine == "podman" and os.geteuid() == 0 else address
 

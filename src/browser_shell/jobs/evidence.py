@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from browser_shell.core.containers import ContainerReport
@@ -25,16 +25,19 @@ MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """Facts known before a run starts. Stored as run.json, in case the server dies during the run."""
+    """Facts known before a run starts. Stored as run.json, in case the server dies during the run.
+
+    The defaults are for a run whose run.json was lost too.
+    """
 
     run_id: str
-    subject: str
-    tool: str
-    parameters: JsonObject
-    image: str
-    limits: JsonObject
-    policy_digest: str
     start_time: str
+    subject: str = ""
+    tool: str = ""
+    parameters: JsonObject = field(default_factory=dict)
+    image: str = ""
+    limits: JsonObject = field(default_factory=dict)
+    policy_digest: str = ""
 
     def as_json(self) -> JsonObject:
         values = plain(asdict(self))

@@ -43,17 +43,17 @@ def read_junit(content: bytes) -> JobReport | None:
     """Parse pytest's XML; None when it is not valid. Entities and document types are refused."""
     if _has_too_many(b"<", content):
         return None
-    reader = _JunitReader()
+    tally = _JunitTally()
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _refuse
     parser.EntityDeclHandler = _refuse
-    parser.StartElementHandler = reader.begin
-    parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.text
+    parser.StartElementHandler = tally.begin
+    parser.EndElementHandler = tally.end
+    parser.CharacterDataHandler = tally.text
     try:
         parser.Parse(content, True)
-        return reader.report()
+        return tally.report() if tally.is_junit else None
     except (expat.ExpatError, ValueError, LookupError):
         # LookupError: an encoding that Python does not have, or that is not a text encoding.
         return None
@@ -113,12 +113,12 @@ class _Tally:
         return JobReport(**self._counts, failures=tuple(self._failures), failures_left_out=self._left_out)
 
 
-class _JunitReader:
+class _JunitTally(_Tally):
     """Handles the events of testsuite > testcase > failure, error, skipped."""
 
     def __init__(self) -> None:
-        self._is_junit = False
-        self._tally = _Tally()
+        super().__init__()
+        self.is_junit = False
         self._depth = 0
         self._test = ""
         self._outcome = ""
@@ -131,7 +131,7 @@ class _JunitReader:
         if self._depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
         if self._depth == 1:
-            self._is_junit = name in ("testsuites", "testsuite")
+            self.is_junit = name in ("testsuites", "testsuite")
         elif name == "testcase":
             self._test = "::".join(filter(None, (attributes.get("classname", ""), attributes.get("name", ""))))
             self._outcome = "passed"
@@ -155,13 +155,10 @@ class _JunitReader:
             return
         if self._outcome in ("failed", "errors"):
             outcome = "timed_out" if self._summary.startswith("Failed: Timeout") else self._outcome
-            self._tally.fail(outcome, self._test, self._summary or "".join(self._details))
+            self.fail(outcome, self._test, self._summary or "".join(self._details))
         else:
-            self._tally.count(self._outcome)
+            self.count(self._outcome)
         self._outcome = ""
-
-    def report(self) -> JobReport | None:
-        return self._tally.report() if self._is_junit else None
 
 
 _JUNIT_OUTCOMES = {"failure": "failed", "error": "errors", "skipped": "skipped"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -15,7 +15,7 @@ from browser_shell.core.ports import AuditLog, Clock, ContainerEngine
 from browser_shell.core.records import AuditRecord, RecordKind, utc_timestamp
 from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts
 from browser_shell.jobs.run_closing import RunCloser
-from browser_shell.jobs.run_store import FACTS_NAME, RunStore, StoredRun, is_run_id, runs_to_remove
+from browser_shell.jobs.run_store import FACTS_NAME, RunStore, is_run_id, runs_to_remove
 from browser_shell.policy.document import RetentionSection
 
 UPKEEP_SECONDS = 60.0
@@ -59,9 +59,8 @@ class JobUpkeep:
         await self.engine.sweep(self._record_container_removal)
 
     async def _record_container_removal(self, run_id: str, container_id: str) -> None:
-        await self._record(
-            RecordKind.MCP_CONTAINER_CLEANUP, run_id, error=SERVER_LOST.upper(), container_id=container_id
-        )
+        record = _removal_record(RecordKind.MCP_CONTAINER_CLEANUP, run_id)
+        await self.audit.record(replace(record, error=SERVER_LOST.upper(), container_id=container_id))
 
     async def _close_lost_runs(self, end: str) -> None:
         """Write evidence for runs that have none, and record evidence that was not recorded."""
@@ -74,7 +73,9 @@ class JobUpkeep:
             if has_evidence and is_recorded:
                 continue
             log.warning("run_without_end", run_id=run.run_id)
-            facts = self.store.facts_of(run.run_id) or _unknown(run)
+            facts = self.store.facts_of(run.run_id)
+            if facts is None:
+                facts = RunFacts(run_id=run.run_id, start_time=utc_timestamp(run.modified))
             if has_evidence:
                 await self.closer.record_existing(facts)
             else:
@@ -90,44 +91,13 @@ class JobUpkeep:
             max_total_bytes=self.retention.max_total_mib * MIB,
         )
         for run in removable:
-            await self._record(RecordKind.RUN_REMOVED, run.run_id, size_bytes=run.size_bytes)
+            record = _removal_record(RecordKind.RUN_REMOVED, run.run_id)
+            await self.audit.record(replace(record, size_bytes=run.size_bytes))
             await anyio.to_thread.run_sync(self.store.remove, run.run_id)
 
-    async def _record(
-        self,
-        kind: RecordKind,
-        run_id: str,
-        *,
-        error: str = "",
-        container_id: str = "",
-        size_bytes: int | None = None,
-    ) -> None:
-        """Record a removal durably before it happens: removed evidence must not look like missing evidence."""
-        # Any program can put any text into a container's label.
-        checked_id = run_id if is_run_id(run_id) else ""
-        await self.audit.record(
-            AuditRecord(
-                kind=kind,
-                call_id=checked_id,
-                subject="",
-                tool="upkeep",
-                run_id=checked_id,
-                error=error,
-                container_id=container_id,
-                size_bytes=size_bytes,
-                durable=True,
-            )
-        )
 
-
-def _unknown(run: StoredRun) -> RunFacts:
-    return RunFacts(
-        run_id=run.run_id,
-        subject="",
-        tool="",
-        parameters={},
-        image="",
-        limits={},
-        policy_digest="",
-        start_time=utc_timestamp(run.modified),
-    )
+def _removal_record(kind: RecordKind, run_id: str) -> AuditRecord:
+    """Build a record that is durable before the removal: removed evidence must not look like missing evidence."""
+    # Any program can put any text into a container's label.
+    checked_id = run_id if is_run_id(run_id) else ""
+    return AuditRecord(kind=kind, call_id=checked_id, subject="", tool="upkeep", run_id=checked_id, durable=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from browser_shell.core.containers import ContainerLimits, ContainerOrder
+from browser_shell.core.containers import MIB, ContainerLimits, ContainerOrder
 from browser_shell.core.errors import SandboxViolation
 from browser_shell.core.json_values import JsonObject, JsonValue
 
@@ -20,9 +20,8 @@ SPARE_SECONDS = 30
 
 _INIT = ("/usr/bin/python3", "-I", "-S", "/usr/local/lib/browser-shell/job_init")
 _ACCOUNT = "10001:10001"
-_MIB = 1024 * 1024
-_SHARED_MEMORY_BYTES = 64 * _MIB
-_MEMORY_FOR_PROGRAMS_BYTES = 128 * _MIB
+_SHARED_MEMORY_BYTES = 64 * MIB
+_MEMORY_FOR_PROGRAMS_BYTES = 128 * MIB
 _OPEN_FILES = 4096
 _PROCESSES_OF_ALL_RUNS = 4096
 _SCRATCH_ENTRIES = 50_000
@@ -55,7 +54,7 @@ def _check_limits(limits: ContainerLimits) -> None:
     _require(1 <= limits.output_entries <= 1_000_000, "limits.output_entries", "1 to 1000000")
     _require(limits.log_bytes >= 0, "limits.log_bytes", "not negative")
     for name, size in (("scratch_bytes", limits.scratch_bytes), ("output_bytes", limits.output_bytes)):
-        _require(size >= _MIB, f"limits.{name}", "at least 1 MiB")
+        _require(size >= MIB, f"limits.{name}", "at least 1 MiB")
     in_memory = limits.scratch_bytes + limits.output_bytes + _SHARED_MEMORY_BYTES
     _require(
         limits.memory_bytes >= in_memory + _MEMORY_FOR_PROGRAMS_BYTES,
@@ -119,7 +118,7 @@ def _host_config(order: ContainerOrder, *, counts_files: bool) -> JsonObject:
             "/tmp": _tmpfs(limits.scratch_bytes, _SCRATCH_ENTRIES if counts_files else None),  # noqa: S108 - a path inside the container
             # Without these entries Podman mounts both itself: unlimited, and without noexec.
             "/run": "ro,noexec,nosuid,nodev,size=65536,mode=755",
-            "/var/tmp": _tmpfs(_MIB, None),  # noqa: S108 - a path inside the container
+            "/var/tmp": _tmpfs(MIB, None),  # noqa: S108 - a path inside the container
             "/output": _tmpfs(limits.output_bytes, limits.output_entries if counts_files else None),
         },
         "ShmSize": _SHARED_MEMORY_BYTES,

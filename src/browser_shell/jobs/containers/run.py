@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -23,29 +22,6 @@ _INIT_TIMEOUT_EXIT_CODE = 124
 _KILL_SECONDS = 10
 _DISCARD_BYTES_PER_SECOND = 20_000_000
 """Output beyond the log's limit is read no faster, so that a flood does not use a whole core of the server."""
-
-
-class BoundedLog:
-    """A log file that keeps the first `max_bytes`. `cut` is set when there was more."""
-
-    def __init__(self, path: Path, *, max_bytes: int) -> None:
-        self._file = create_file(path)
-        self._max_bytes = max_bytes
-        self.size = 0
-        self.cut = False
-
-    @property
-    def room(self) -> int:
-        return self._max_bytes - self.size
-
-    def write(self, data: bytes) -> None:
-        kept = data[: self.room]
-        self.cut = self.cut or len(kept) < len(data)
-        write_all(self._file, kept)
-        self.size += len(kept)
-
-    def close(self) -> None:
-        self._file.close()
 
 
 @contextmanager
@@ -76,7 +52,9 @@ class ContainerRun:
         self._clock = clock
         self._deadline_passed = False
         with _disk_faults():
-            self.log = BoundedLog(order.log_path, max_bytes=order.limits.log_bytes)
+            self._log = create_file(order.log_path)
+        self._log_size = 0
+        self.log_cut = False
         self.handover = HandoverReader(
             directory=order.output,
             max_bytes=order.limits.output_bytes,
@@ -89,7 +67,7 @@ class ContainerRun:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.log.close()
+        self._log.close()
         self.handover.close()
 
     async def run_to_end(self) -> ContainerState:
@@ -116,8 +94,8 @@ class ContainerRun:
             image_id=image_id,
             end=self._end(state),
             exit_code=state.exit_code,
-            log_size=self.log.size,
-            log_cut=self.log.cut,
+            log_size=self._log_size,
+            log_cut=self.log_cut,
             timings=timings,
             output_complete=self.handover.complete,
             refused=tuple(self.handover.refused),
@@ -158,12 +136,13 @@ class ContainerRun:
     async def _store_output(self, data: bytes) -> None:
         if self.first_output is None:
             self.first_output = self._clock.monotonic()
-        if self.log.room > 0:
+        room = self._order.limits.log_bytes - self._log_size
+        self.log_cut = self.log_cut or len(data) > room
+        if room > 0:
             with _disk_faults():
-                await anyio.to_thread.run_sync(self.log.write, data)
-            self._on_output(data)
-        else:
-            self.log.cut = True
-            # The log keeps the beginning; `on_output` also receives the end.
-            self._on_output(data)
+                await anyio.to_thread.run_sync(write_all, self._log, data[:room])
+            self._log_size += min(len(data), room)
+        # The log keeps the beginning; `on_output` also receives the end.
+        self._on_output(data)
+        if room <= 0:
             await anyio.sleep(len(data) / _DISCARD_BYTES_PER_SECOND)

@@ -58,5 +58,5 @@ async def test_output_beyond_the_log_limit_is_still_passed_on(tmp_path: Path) ->
     with ContainerRun(api=api, container_id="c0ffee", order=order, on_output=tail.add, clock=FakeClock()) as run:
         await run.run_to_end()
     assert (tmp_path / "job.log").read_bytes() == b"first\nseco"
-    assert run.log.cut
+    assert run.log_cut
     assert tail.last_lines(10) == "first\nsecond\nthird\n1 failed"
