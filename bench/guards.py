@@ -99,7 +99,7 @@ def _pipeline(document: PolicyDocument, limits: Limits, audit: AuditLog) -> Pipe
         audit=audit,
         runner=ExecutionRunner(browser=RecordingSandbox()),
         human=FakePerson(),
-        activity=RecordingActivity(),
+        show_activity=RecordingActivity().add,
         clock=SystemClock(),
     )
 

@@ -1,9 +1,8 @@
-"""One tool call, read top to bottom: nothing runs that was not planned, judged and recorded first."""
+"""The path of one tool call, top to bottom. A command runs only after it is planned, judged and recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -13,6 +12,7 @@ import structlog
 from browser_shell.core.access import Activity
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.decisions import refusal_type
+from browser_shell.core.egress import IpAddress
 from browser_shell.core.errors import (
     AuditUnavailable,
     BrowserShellError,
@@ -28,16 +28,13 @@ from browser_shell.core.human_control import refuse_while_human_controls
 from browser_shell.core.json_values import compact_json
 from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan
 from browser_shell.core.ports import (
-    ActivityFeed,
     AuditLog,
     CallLease,
     Clock,
     HumanControl,
-    IpAddress,
     Limits,
     PlanT,
     Policy,
-    Registry,
     ReportProgress,
     Resolver,
     Runner,
@@ -50,42 +47,44 @@ from browser_shell.core.results import CommandResult, ToolOutcome
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.redact import redact_text
 from browser_shell.policy.commands import named_subcommand
+from browser_shell.tools.registry import ToolRegistry
 
 LOOKUP_SECONDS = 10
+"""For all DNS lookups of one call together."""
 HOOKS_SECONDS = 10
-SANDBOX_GRACE_SECONDS = 10
-"""The sandbox keeps the deadline of the plan itself; this much later the pipeline stops waiting for it."""
+"""For all before-hooks of one call together, and again for all after-hooks."""
+RUNNER_GRACE_SECONDS = 10
+"""The runner enforces the timeout of the plan. The pipeline stops waiting for the runner this much later."""
 LAST_RECORD_SECONDS = 5
-MAX_STDERR_CHARACTERS = 6_000
+MAX_REASON_CHARACTERS = 6_000
 MAX_TOOL_NAME_CHARACTERS = 64
-COMMAND_RULES = "command."
-"""Rules that refuse a subcommand, an operand or an option as such, wherever it would lead."""
-
+COMMAND_RULE_PREFIX = "command."
+"""Rules about subcommands, operands and options. Rules about URLs and hosts have other prefixes."""
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Trail(Generic[PlanT]):
-    """What is known of a call so far. Every record of the call is written from it."""
+class _CallState(Generic[PlanT]):
+    """The progress of one call. All audit records of the call are made from it."""
 
     call: ToolCall
-    tell: ReportProgress
-    started: float
+    started_at: float
+    """Monotonic seconds."""
     tool: Tool[PlanT] | None = None
     lease: CallLease | None = None
     plan: PlanT | None = None
     judged_ms: float | None = None
     ran_ms: float | None = None
     result: CommandResult | None = None
-    """None until the call has an end, and for ever when it was cancelled."""
+    """None until the call ends. It stays None if the call is cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline(Generic[PlanT]):
-    """Takes one call from its arguments to its outcome."""
+    """Handles tool calls, from their arguments to their outcomes."""
 
-    registry: Registry[PlanT]
+    registry: ToolRegistry[PlanT]
     limits: Limits
     hooks: HookChain[PlanT]
     policy: Policy[PlanT]
@@ -93,95 +92,92 @@ class Pipeline(Generic[PlanT]):
     audit: AuditLog
     runner: Runner[PlanT]
     human: HumanControl
-    activity: ActivityFeed
+    show_activity: Callable[[Activity], None]
+    """Adds one line to the activity list of the live view."""
     clock: Clock
 
     def tools(self) -> Sequence[ToolDescription]:
         return tuple(tool.describe() for tool in self.registry.all())
 
-    async def handle(self, call: ToolCall, tell: ReportProgress = ignore_progress) -> ToolOutcome:
-        """Answer one call.
+    async def handle(self, call: ToolCall, report_progress: ReportProgress = ignore_progress) -> ToolOutcome:
+        """Run one call and return its outcome.
 
-        Raises: UnknownTool, and CallRefused when the name of the tool is reserved. Anything else becomes an outcome.
+        Raises: UnknownTool; PolicyBlocked for a reserved tool name. All other errors become outcomes.
         """
-        trail: _Trail[PlanT] = _Trail(call=call, tell=tell, started=self.clock.monotonic())
+        state: _CallState[PlanT] = _CallState(call=call, started_at=self.clock.monotonic())
         try:
-            trail.result = await self._run(trail)
+            state.result = await self._run(state, report_progress)
         except BrowserShellError as error:
-            trail.result = replace(_failure(error), run_id=_run_id(trail, error))
-            if trail.tool is None and isinstance(error, UnknownTool | CallRefused):
-                raise
+            state.result = replace(_failed_result(error), run_id=_run_id(state, error))
+            if state.tool is None and isinstance(error, UnknownTool | CallRefused):
+                raise  # An unknown or reserved tool name is a protocol error and has no outcome.
         except Exception:
             log.exception("call_failed", call_id=call.call_id)
-            trail.result = _failure(BrowserShellError("the server failed on this call"))
+            state.result = _failed_result(BrowserShellError("the server failed on this call"))
         finally:
-            await self._close(trail)
-        return _outcome(call, trail.tool, trail.result)
+            await self._finish(state)
+        return _outcome(call, state.tool, state.result)
 
-    async def _run(self, trail: _Trail[PlanT]) -> CommandResult:
-        await self._record(trail, RecordKind.MCP_TOOL_CALL)
+    async def _run(self, state: _CallState[PlanT], report_progress: ReportProgress) -> CommandResult:
+        await self._record(state, RecordKind.MCP_TOOL_CALL)
         try:
-            # A name that no tool has is not counted: it costs nothing, and callers could make up any number of them.
-            trail.tool = self.registry.get(trail.call.tool)
-            trail.lease = await self.limits.admit(trail.call)
-            plan = await self._judge(trail, trail.tool)
+            # Unknown tool names do not count against the limits: they cost nothing to refuse.
+            state.tool = self.registry.get(state.call.tool)
+            state.lease = await self.limits.admit(state.call)
+            plan = await self._allowed_plan(state, state.tool)
         except (CallRefused, UnknownTool) as refusal:
-            trail.result, trail.judged_ms = _failure(refusal), self._ms_since(trail.started)
-            if refusal.rule_id.startswith(COMMAND_RULES):
-                await self._record(trail, RecordKind.MCP_COMMAND_BLOCKED)
-            await self._record(trail, RecordKind.POLICY_BLOCKED)
+            await self._record_refusal(state, refusal)
             raise
-        # Nothing may rewrite the plan below this line: what was judged is what runs.
-        trail.judged_ms = self._ms_since(trail.started)
-        await self._record(trail, RecordKind.SANDBOX_EXEC)
-        began = self.clock.monotonic()
-        try:
-            most_seconds = plan.timeout_seconds + plan.settling_seconds + SANDBOX_GRACE_SECONDS
-            async with trail.lease.running(most_seconds):
-                result = await self._execute(trail, plan, most_seconds)
-        finally:
-            trail.ran_ms = self._ms_since(began)
-        return await self._after(trail.call, plan, result)
+        # From here on the plan does not change: the plan that was judged is the plan that runs.
+        state.judged_ms = self._milliseconds_since(state.started_at)
+        await self._record(state, RecordKind.SANDBOX_EXEC)
+        result = await self._execute(state, state.lease, plan, report_progress)
+        return await self._run_after_hooks(state.call, plan, result)
 
-    async def _judge(self, trail: _Trail[PlanT], tool: Tool[PlanT]) -> PlanT:
-        trail.plan = tool.plan(trail.call.arguments)
-        trail.plan = await self._before(trail.call, trail.plan)
-        decision = self.policy.decide(trail.plan, await self._look_up(trail.plan))
+    async def _allowed_plan(self, state: _CallState[PlanT], tool: Tool[PlanT]) -> PlanT:
+        """Plan the call and judge the plan. Raises: CallRefused."""
+        state.plan = tool.plan(state.call.arguments)
+        state.plan = await self._run_before_hooks(state.call, state.plan)
+        decision = self.policy.decide(state.plan, await self._resolve_hosts(state.plan))
         if not decision.allowed:
             raise refusal_type(decision.rule_id)(decision.reason, rule_id=decision.rule_id)
         refuse_while_human_controls(self.human)
-        return trail.plan
+        return state.plan
 
-    async def _look_up(self, plan: PlanT) -> dict[str, Sequence[IpAddress]]:
-        answers: dict[str, Sequence[IpAddress]] = {}
-        hosts = self.policy.needs_lookup(plan)
-        if not hosts:
-            return answers
-        # A name that is not answered in time has no addresses, and the policy refuses a name without addresses.
-        with anyio.move_on_after(LOOKUP_SECONDS):
-            for host in hosts:
-                answers[host] = ()
-                answers[host] = await self.resolver.resolve(host)
-        return answers
-
-    async def _before(self, call: ToolCall, plan: PlanT) -> PlanT:
+    async def _run_before_hooks(self, call: ToolCall, plan: PlanT) -> PlanT:
         try:
-            with self._hooks_in_time():
+            with anyio.fail_after(HOOKS_SECONDS):
                 return await self.hooks.before(call, plan)
         except CallRefused:
             raise
         except Exception as error:
             log.exception("before_hook_failed", call_id=call.call_id)
-            raise HookFailed("a hook failed before the command ran; nothing ran", rule_id="hook.before") from error
+            raise HookFailed("a hook failed before the command; nothing ran", rule_id="hook.before") from error
 
-    async def _execute(self, trail: _Trail[PlanT], plan: PlanT, most_seconds: float) -> CommandResult:
-        with anyio.move_on_after(most_seconds):
-            return await self.runner.run(trail.call, plan, _without_secrets(trail.tell))
-        raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
+    async def _resolve_hosts(self, plan: PlanT) -> dict[str, Sequence[IpAddress]]:
+        addresses: dict[str, Sequence[IpAddress]] = dict.fromkeys(self.policy.hosts_to_resolve(plan), ())
+        # After the timeout the remaining hosts have no addresses, and the policy refuses such hosts.
+        with anyio.move_on_after(LOOKUP_SECONDS):
+            for host in addresses:
+                addresses[host] = await self.resolver.resolve(host)
+        return addresses
 
-    async def _after(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
+    async def _execute(
+        self, state: _CallState[PlanT], lease: CallLease, plan: PlanT, report_progress: ReportProgress
+    ) -> CommandResult:
+        max_seconds = plan.timeout_seconds + plan.overhead_seconds + RUNNER_GRACE_SECONDS
+        execution_started_at = self.clock.monotonic()
         try:
-            with self._hooks_in_time():
+            async with lease.running(max_seconds):
+                with anyio.move_on_after(max_seconds):
+                    return await self.runner.run(state.call, plan, _redacting(report_progress))
+                raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
+        finally:
+            state.ran_ms = self._milliseconds_since(execution_started_at)
+
+    async def _run_after_hooks(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
+        try:
+            with anyio.fail_after(HOOKS_SECONDS):
                 return await self.hooks.after(call, plan, result)
         except CallRefused:
             raise
@@ -190,43 +186,30 @@ class Pipeline(Generic[PlanT]):
             message = "the command ran, but a hook failed on its result, which is withheld"
             raise HookFailed(message, rule_id="hook.after") from error
 
-    def _hooks_in_time(self) -> AbstractContextManager[object]:
-        return nullcontext() if self.hooks.is_synchronous else anyio.fail_after(HOOKS_SECONDS)
-
-    async def _close(self, trail: _Trail[PlanT]) -> None:
-        if trail.lease is not None:
-            await trail.lease.settle(trail.result)
-        # The act is over, so a failure to record its end cannot undo it; the next call will find the log closed.
+    async def _finish(self, state: _CallState[PlanT]) -> None:
+        """Release the lease, write the last record and show the call to viewers. Runs for cancelled calls, too."""
+        if state.lease is not None:
+            await state.lease.settle(state.result)
+        # The command has already run, so its result is returned even if this record fails.
         with anyio.move_on_after(LAST_RECORD_SECONDS, shield=True) as deadline:
             try:
-                await self._record(trail, RecordKind.TOOL_FINISHED)
+                await self._record(state, RecordKind.TOOL_FINISHED)
             except AuditUnavailable:
-                log.exception("last_record_failed", call_id=trail.call.call_id)
+                log.exception("last_record_failed", call_id=state.call.call_id)
         if deadline.cancelled_caught:
-            log.error("last_record_timed_out", call_id=trail.call.call_id)
-        self.activity.add(self._activity(trail))
+            log.error("last_record_timed_out", call_id=state.call.call_id)
+        self.show_activity(self._activity(state))
 
-    def _activity(self, trail: _Trail[PlanT]) -> Activity:
-        """What people who watch may know of the call: neither what was typed nor where on a host it went."""
-        plan, result = trail.plan, trail.result
-        host = plan.host if plan else ""
-        rule_id = result.rule_id if result else ""
-        return Activity(
-            at=self.clock.wall(),
-            subject=trail.call.principal.subject,
-            session_id=trail.call.session_id,
-            what=plan.name if plan else "",
-            result=_error_word(result, ended=True) or "ok",
-            detail=" ".join(filter(None, (host, rule_id))),
-            duration_ms=self._ms_since(trail.started),
-        )
+    async def _record_refusal(self, state: _CallState[PlanT], refusal: CallRefused | UnknownTool) -> None:
+        state.result = _failed_result(refusal)
+        state.judged_ms = self._milliseconds_since(state.started_at)
+        if refusal.rule_id.startswith(COMMAND_RULE_PREFIX):
+            await self._record(state, RecordKind.MCP_COMMAND_BLOCKED)
+        await self._record(state, RecordKind.POLICY_BLOCKED)
 
-    def _ms_since(self, moment: float) -> float:
-        return round((self.clock.monotonic() - moment) * 1000, 1)
-
-    async def _record(self, trail: _Trail[PlanT], kind: RecordKind) -> None:
-        call, plan, result = trail.call, trail.plan, trail.result
-        ended = kind is RecordKind.TOOL_FINISHED
+    async def _record(self, state: _CallState[PlanT], kind: RecordKind) -> None:
+        call, plan, result = state.call, state.plan, state.result
+        finished = kind is RecordKind.TOOL_FINISHED
         await self.audit.record(
             AuditRecord(
                 kind=kind,
@@ -238,41 +221,60 @@ class Pipeline(Generic[PlanT]):
                 subcommand=plan.name if plan else named_subcommand(call.arguments),
                 host=plan.host if plan else "",
                 rule_id=result.rule_id if result else "",
-                error=_error_word(result, ended=ended),
+                error=_error_name(result, finished=finished),
                 exit_code=result.exit_code if result else None,
                 run_id=result.run_id if result else "",
                 sha256=result.evidence_sha256 if result else "",
-                judged_ms=trail.judged_ms,
-                ran_ms=trail.ran_ms,
-                duration_ms=self._ms_since(trail.started) if ended else None,
+                judged_ms=state.judged_ms,
+                ran_ms=state.ran_ms,
+                duration_ms=self._milliseconds_since(state.started_at) if finished else None,
                 text=_typed_text(plan, kind),
             )
         )
 
+    def _activity(self, state: _CallState[PlanT]) -> Activity:
+        """Describe the call for viewers, without typed text and without the path of a URL."""
+        plan, result = state.plan, state.result
+        host = plan.host if plan else ""
+        rule_id = result.rule_id if result else ""
+        return Activity(
+            at=self.clock.wall(),
+            subject=state.call.principal.subject,
+            session_id=state.call.session_id,
+            what=plan.name if plan else "",
+            result=_error_name(result, finished=True) or "ok",
+            detail=" ".join(filter(None, (host, rule_id))),
+            duration_ms=self._milliseconds_since(state.started_at),
+        )
 
-def _without_secrets(tell: ReportProgress) -> ReportProgress:
-    """What is told on the way never meets the after-hooks."""
+    def _milliseconds_since(self, start: float) -> float:
+        return round((self.clock.monotonic() - start) * 1000, 1)
 
-    async def redacted(done: float, total: float, message: str) -> None:
-        await tell(done, total, redact_text(message))
 
-    return redacted
+def _redacting(report_progress: ReportProgress) -> ReportProgress:
+    """Redact progress messages, because the after-hooks do not see them."""
+
+    async def report_redacted(done: float, total: float, message: str) -> None:
+        await report_progress(done, total, redact_text(message))
+
+    return report_redacted
 
 
 def _typed_text(plan: Plan | None, kind: RecordKind) -> SecretText | None:
-    """Once for each call, where it is decided whether the text goes into the page."""
-    decided = kind in (RecordKind.SANDBOX_EXEC, RecordKind.POLICY_BLOCKED)
-    text = plan.typed_text if isinstance(plan, BrowserCommand) and decided else None
+    """Return the typed text for the record of the decision, which each call has once. Other records go without."""
+    is_decision = kind in (RecordKind.SANDBOX_EXEC, RecordKind.POLICY_BLOCKED)
+    text = plan.typed_text if isinstance(plan, BrowserCommand) and is_decision else None
     return SecretText(text) if text is not None else None
 
 
-def _error_word(result: CommandResult | None, *, ended: bool) -> str:
+def _error_name(result: CommandResult | None, *, finished: bool) -> str:
+    """Return the code word of the error, or ''. A finished call without a result was cancelled."""
     if result is None:
-        return "CANCELLED" if ended else ""
+        return "CANCELLED" if finished else ""
     return result.error.name if result.error else ""
 
 
-def _failure(error: BrowserShellError) -> CommandResult:
+def _failed_result(error: BrowserShellError) -> CommandResult:
     return CommandResult(
         exit_code=error.code.exit_code,
         message=error.public_message,
@@ -282,15 +284,17 @@ def _failure(error: BrowserShellError) -> CommandResult:
     )
 
 
-def _run_id(trail: _Trail[PlanT], error: BrowserShellError) -> str:
-    """Of a job that had begun when this ended it or withheld its result: its evidence is there."""
-    ended = isinstance(error, BudgetExceeded | ExecutionTimedOut | HookFailed)
-    began = trail.ran_ms is not None and isinstance(trail.plan, ContainerJob)
-    return trail.call.call_id if began and ended else ""
+def _run_id(state: _CallState[PlanT], error: BrowserShellError) -> str:
+    """Return the id under which a job left evidence before this error, or ''."""
+    has_started = state.ran_ms is not None and isinstance(state.plan, ContainerJob)
+    leaves_evidence = isinstance(error, BudgetExceeded | ExecutionTimedOut | HookFailed)
+    return state.call.call_id if has_started and leaves_evidence else ""
 
 
 def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> ToolOutcome:
-    own_schema = tool is not None and tool.fails_by_protocol
+    uses_protocol_errors = tool is not None and tool.uses_protocol_errors
+    # Such a tool answers with data of its own output schema instead of session_id, exit_code, stdout and stderr.
+    answer = result.data if uses_protocol_errors and isinstance(result.data, dict) else None
     return ToolOutcome(
         session_id=call.session_id,
         exit_code=result.exit_code,
@@ -300,8 +304,8 @@ def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> 
         rule_id=result.rule_id,
         retry_after_seconds=result.retry_after_seconds,
         attachments=result.attachments,
-        answer=result.data if own_schema and isinstance(result.data, dict) else None,
-        fails_by_protocol=own_schema,
+        answer=answer,
+        uses_protocol_errors=uses_protocol_errors,
         run_id=result.run_id,
     )
 
@@ -309,24 +313,24 @@ def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> 
 def _stdout(result: CommandResult) -> str:
     if result.error is not None and result.data is None:
         return ""
-    return _well_formed(compact_json(result.data)) + "\n"
+    return _valid_unicode(compact_json(result.data)) + "\n"
 
 
 def _stderr(result: CommandResult) -> str:
-    # Refusals and faults never met the after-hooks, so their words are cleaned and bounded here.
-    message = _well_formed(redact_text(result.message))
-    if result.error is not None:
-        message = _in_words(result.error, message, result.rule_id)
-    return message
+    # Errors bypass the after-hooks, so their messages are redacted and shortened here.
+    message = _valid_unicode(redact_text(result.message))
+    if result.error is None:
+        return message
+    return _error_message(result.error, message, result.rule_id)
 
 
-def _in_words(error: ErrorCode, reason: str, rule_id: str) -> str:
+def _error_message(error: ErrorCode, reason: str, rule_id: str) -> str:
     rule = f" (rule {rule_id})" if rule_id else ""
-    if len(reason) > MAX_STDERR_CHARACTERS:
-        reason = f"{reason[:MAX_STDERR_CHARACTERS]}…[{len(reason) - MAX_STDERR_CHARACTERS} characters cut]"
+    if len(reason) > MAX_REASON_CHARACTERS:
+        reason = f"{reason[:MAX_REASON_CHARACTERS]}…[{len(reason) - MAX_REASON_CHARACTERS} characters cut]"
     return f"{error.name}: {reason}{rule}\n{error.advice}"
 
 
-def _well_formed(text: str) -> str:
-    """Pages may hold half a surrogate pair, which no UTF-8 writer accepts."""
+def _valid_unicode(text: str) -> str:
+    """Replace lone surrogates. Pages may contain them, and UTF-8 cannot encode them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""The one place where a plan finds what runs it."""
+"""Selection of the backend that executes a plan."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import SandboxUnavailable
-from browser_shell.core.plans import BrowserCommand, Plan
-from browser_shell.core.ports import JobSandbox, ReportProgress, Sandbox
+from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan
+from browser_shell.core.ports import ReportProgress, Runner
 from browser_shell.core.results import CommandResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRunner:
-    """Plan kind → backend. A server has the backends of its profile, and no others."""
+    """Executes each plan with the backend for its kind. A server has only the backend of its profile."""
 
-    browser: Sandbox | None = None
-    containers: JobSandbox | None = None
+    browser: Runner[BrowserCommand] | None = None
+    containers: Runner[ContainerJob] | None = None
 
-    async def run(self, call: ToolCall, plan: Plan, tell: ReportProgress) -> CommandResult:
-        """Raises: what the backend raises; SandboxUnavailable when this server has none for such a plan."""
+    async def run(self, call: ToolCall, plan: Plan, report_progress: ReportProgress) -> CommandResult:
+        """Raises: all errors of the backend; SandboxUnavailable if this server has no backend for the plan."""
         if isinstance(plan, BrowserCommand):
             if self.browser is not None:
-                return await self.browser.run(call.principal, plan)
+                return await self.browser.run(call, plan, report_progress)
         elif self.containers is not None:
-            return await self.containers.run(call, plan, tell)
-        raise SandboxUnavailable(f"this server has nothing that could run {plan.name}")
+            return await self.containers.run(call, plan, report_progress)
+        raise SandboxUnavailable(f"this server has no backend for {plan.name}")

@@ -10,7 +10,8 @@ import pytest
 from mcp.client.client import Client
 
 from browser_shell.tools.browser_shell import BrowserShellTool
-from support.fakes import FakeRegistry, a_pipeline
+from browser_shell.tools.registry import ToolRegistry
+from support.fakes import a_pipeline
 from support.loopback_server import serving
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,7 @@ def test_the_counter_counts(judges: Path) -> None:
 
 
 async def test_the_list_of_tools_costs_at_most_350_tokens(judges: Path) -> None:
-    pipeline = a_pipeline(registry=FakeRegistry(tools=[BrowserShellTool()]))
+    pipeline = a_pipeline(registry=ToolRegistry([BrowserShellTool()]))
     async with serving(pipeline) as address, Client(f"{address}/mcp") as client:
         listed = await client.list_tools()
     wire = json.dumps(listed.model_dump(mode="json", by_alias=True, exclude_none=True), separators=(",", ":"))

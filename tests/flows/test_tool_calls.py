@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from browser_shell.core.errors import BrowserUnavailable, ErrorCode
-from browser_shell.core.ports import Sandbox
+from browser_shell.core.ports import Runner
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.hooks.chain import standard_chain
 from browser_shell.pipeline import Pipeline
@@ -38,7 +38,7 @@ from support.wire import Connect, call_params
 FOUR_KEYS = {"session_id", "exit_code", "stdout", "stderr"}
 
 
-def a_real_tool(sandbox: Sandbox) -> Pipeline:
+def a_real_tool(sandbox: Runner) -> Pipeline:
     return Pipeline(
         registry=ToolRegistry([BrowserShellTool()]),
         limits=NoLimits(),
@@ -48,7 +48,7 @@ def a_real_tool(sandbox: Sandbox) -> Pipeline:
         audit=RecordingAudit(),
         runner=ExecutionRunner(browser=sandbox),
         human=FakePerson(),
-        activity=RecordingActivity(),
+        show_activity=RecordingActivity().add,
         clock=FakeClock(),
     )
 

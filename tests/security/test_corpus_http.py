@@ -23,8 +23,9 @@ from browser_shell.http.routes import neighbours
 from browser_shell.http.tokens import access_by_key
 from browser_shell.server.common import SystemClock
 from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
 from support.corpus_rows import load
-from support.fakes import FakeRegistry, a_pipeline
+from support.fakes import a_pipeline
 from support.http_corpus import CONSOLE, Attacker, RememberingSandbox
 from support.loopback_server import serving
 from support.pages import running_site
@@ -69,7 +70,7 @@ def running(keys: Keys, **claims: str) -> Iterator[Target]:
         issuer=claims.get("issuer"),
         clock=SystemClock(),
     )
-    pipeline = a_pipeline(registry=FakeRegistry(tools=[BrowserShellTool()]), sandbox=RememberingSandbox())
+    pipeline = a_pipeline(registry=ToolRegistry([BrowserShellTool()]), sandbox=RememberingSandbox())
     with start_blocking_portal() as portal:
         front = serving(
             pipeline,

@@ -12,8 +12,8 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import AsyncResource, SocketAttribute, SocketListener, SocketStream
 
-from browser_shell.core.egress import Denial, Requester
-from browser_shell.core.ports import AuditLog, IpAddress, Resolver
+from browser_shell.core.egress import Denial, IpAddress, Requester
+from browser_shell.core.ports import AuditLog, Resolver
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
 from browser_shell.egress.recent_denials import RecentDenials

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -13,30 +13,26 @@ import anyio.lowlevel
 from browser_shell.core.access import Activity
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.decisions import Decision
+from browser_shell.core.egress import IpAddress
 from browser_shell.core.errors import (
     ArgumentsInvalid,
     AuditUnavailable,
     BrowserUnavailable,
     ExecutionTimedOut,
-    PolicyBlocked,
     TryLater,
-    UnknownTool,
 )
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.core.ports import (
-    ActivityFeed,
     AuditLog,
     Clock,
     Hook,
     HumanControl,
-    IpAddress,
     Limits,
     Policy,
-    Registry,
+    ReportProgress,
     Resolver,
-    Sandbox,
-    Tool,
+    Runner,
     ToolDescription,
 )
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind
@@ -45,6 +41,7 @@ from browser_shell.hooks.chain import HookChain
 from browser_shell.pipeline import Pipeline
 from browser_shell.runner import ExecutionRunner
 from browser_shell.tools.browser_shell import BrowserShellTool
+from browser_shell.tools.registry import ToolRegistry
 
 
 @dataclass
@@ -74,7 +71,7 @@ class FakeTool:
     """Accepts `argv` without a grammar: the first word is the subcommand, an `open` has one target."""
 
     name: str = "browser-shell"
-    fails_by_protocol: bool = False
+    uses_protocol_errors: bool = False
 
     def describe(self) -> ToolDescription:
         return a_description(self.name)
@@ -94,22 +91,6 @@ class FakeTool:
             timeout_seconds=timeout if isinstance(timeout, int) else 30,
             targets=(a_target(words[1]),) if words[0] == "open" else (),
         )
-
-
-@dataclass
-class FakeRegistry:
-    tools: Sequence[Tool] = field(default_factory=lambda: [FakeTool()])
-
-    def get(self, name: str) -> Tool:
-        if name == "run_shell":
-            raise PolicyBlocked("run_shell is reserved and never offered", rule_id="tool.reserved")
-        for tool in self.tools:
-            if tool.name == name:
-                return tool
-        raise UnknownTool("there is no such tool", rule_id="tool.unknown")
-
-    def all(self) -> Sequence[Tool]:
-        return self.tools
 
 
 class UnlimitedLease:
@@ -142,13 +123,13 @@ class FakePolicy:
     """Allows everything but the hosts it was told to block."""
 
     blocked_hosts: frozenset[str] = frozenset()
-    judged: list[tuple[BrowserCommand, dict[str, Sequence[IpAddress]]]] = field(default_factory=list)
+    judged: list[tuple[BrowserCommand, Mapping[str, Sequence[IpAddress]]]] = field(default_factory=list)
 
-    def needs_lookup(self, command: BrowserCommand, /) -> Sequence[str]:
+    def hosts_to_resolve(self, command: BrowserCommand, /) -> Sequence[str]:
         return [target.host for target in command.targets]
 
-    def decide(self, command: BrowserCommand, answers: dict[str, Sequence[IpAddress]], /) -> Decision:
-        self.judged.append((command, answers))
+    def decide(self, command: BrowserCommand, addresses: Mapping[str, Sequence[IpAddress]], /) -> Decision:
+        self.judged.append((command, addresses))
         for target in command.targets:
             if target.host in self.blocked_hosts:
                 return Decision(allowed=False, rule_id="host.blocked", reason=f"{target.host} is blocked")
@@ -223,8 +204,8 @@ class RecordingSandbox:
     result: CommandResult = field(default_factory=lambda: CommandResult(exit_code=0, data={"ok": True}))
     ran: list[tuple[Principal, BrowserCommand]] = field(default_factory=list)
 
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
-        self.ran.append((principal, plan))
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+        self.ran.append((call.principal, plan))
         return self.result
 
 
@@ -235,8 +216,8 @@ class HangingSandbox(RecordingSandbox):
     begun: anyio.Event = field(default_factory=anyio.Event)
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
-        self.ran.append((principal, plan))
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+        self.ran.append((call.principal, plan))
         self.begun.set()
         try:
             await anyio.sleep_forever()
@@ -251,8 +232,8 @@ class BrokenSandbox(RecordingSandbox):
 
     error: Exception = field(default_factory=lambda: BrowserUnavailable("Chromium is restarting"))
 
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
-        self.ran.append((principal, plan))
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+        self.ran.append((call.principal, plan))
         raise self.error
 
 
@@ -304,19 +285,19 @@ def a_call(*argv: str, tool: str = "browser-shell", session_id: JsonValue = "s1"
 
 def a_pipeline(
     *,
-    registry: Registry | None = None,
+    registry: ToolRegistry | None = None,
     limits: Limits | None = None,
     hooks: Iterable[Hook] = (),
     policy: Policy | None = None,
     resolver: Resolver | None = None,
     audit: AuditLog | None = None,
-    sandbox: Sandbox | None = None,
+    sandbox: Runner | None = None,
     human: HumanControl | None = None,
-    activity: ActivityFeed | None = None,
+    show_activity: Callable[[Activity], None] | None = None,
     clock: Clock | None = None,
 ) -> Pipeline:
     return Pipeline(
-        registry=registry or FakeRegistry(),
+        registry=registry or ToolRegistry([FakeTool()]),
         limits=limits or NoLimits(),
         hooks=HookChain.of(hooks),
         policy=policy or FakePolicy(),
@@ -324,7 +305,7 @@ def a_pipeline(
         audit=audit or RecordingAudit(),
         runner=ExecutionRunner(browser=sandbox or RecordingSandbox()),
         human=human or FakePerson(),
-        activity=activity or RecordingActivity(),
+        show_activity=show_activity or RecordingActivity().add,
         clock=clock or FakeClock(),
     )
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from browser_shell.core.calls import Principal
+from browser_shell.core.calls import ToolCall
 from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.ports import ReportProgress
 from browser_shell.core.results import CommandResult
 from support.raw_http import NO_ANSWER, Answer, answers_in, exchange, head
 from support.tokens import Keys
@@ -26,8 +27,8 @@ class RememberingSandbox:
 
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
-        key = (principal.subject, plan.session_id)
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+        key = (call.principal.subject, plan.session_id)
         if plan.name == "open":
             self.places[key] = plan.operands[0]
         if plan.name == "close":

@@ -13,8 +13,9 @@ import time
 
 import anyio
 
-from browser_shell.core.calls import Principal
+from browser_shell.core.calls import ToolCall
 from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.ports import ReportProgress
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.gate import open_gate
 from browser_shell.policy.loading import policy_from
@@ -26,7 +27,7 @@ from support.loopback_server import serving
 
 
 class WaitingSandbox:
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
         if plan.name == "wait":
             await anyio.sleep(int(plan.operands[0]) / 1000)
         return CommandResult(exit_code=0, data={"wall": time.time()})

@@ -11,8 +11,9 @@ import sys
 
 import anyio
 
-from browser_shell.core.calls import Principal
+from browser_shell.core.calls import ToolCall
 from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.ports import ReportProgress
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.hooks.chain import standard_chain
 from browser_shell.http.front import build_front
@@ -51,7 +52,7 @@ async def main(way: str, port: int = 0) -> None:
         audit=RecordingAudit(),
         runner=ExecutionRunner(browser=_ToldSandbox() if way == "stdio-hanging" else _answering()),
         human=FakePerson(),
-        activity=RecordingActivity(),
+        show_activity=RecordingActivity().add,
         clock=FakeClock(),
     )
     ids = iter(numbered_ids())
@@ -76,10 +77,10 @@ async def main(way: str, port: int = 0) -> None:
 class _ToldSandbox(HangingSandbox):
     """Says to standard error when a call has begun, and when it was stopped."""
 
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
         _say("begun")
         try:
-            return await super().run(principal, plan)
+            return await super().run(call, plan, report_progress)
         finally:
             _say("stopped")
 

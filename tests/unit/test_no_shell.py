@@ -48,7 +48,7 @@ class Shell:
     """What somebody would have to register."""
 
     name = "run_shell"
-    fails_by_protocol = True
+    uses_protocol_errors = True
 
     def describe(self) -> ToolDescription:
         return a_description(self.name)
@@ -78,7 +78,7 @@ def job_pipeline(bench: JobBench, *hooks: Rewriting) -> Pipeline[ContainerJob]:
         audit=bench.audit,
         runner=ExecutionRunner(containers=bench.sandbox()),
         human=FakePerson(),
-        activity=RecordingActivity(),
+        show_activity=RecordingActivity().add,
         clock=FakeClock(),
     )
 

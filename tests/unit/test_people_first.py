@@ -10,9 +10,8 @@ import anyio
 import pytest
 
 from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
-from browser_shell.core.calls import Principal
 from browser_shell.core.errors import ErrorCode, HumanInControl, UnknownTool
-from browser_shell.core.ports import BrowserSession
+from browser_shell.core.ports import BrowserSession, ignore_progress
 from browser_shell.core.results import CommandResult
 from browser_shell.egress.recent_denials import RecentDenials
 from support.fakes import (
@@ -102,13 +101,15 @@ async def test_a_call_that_stood_in_line_waits_too() -> None:
         limits=ArtifactLimits(screenshot_format="png", max_image_bytes=1, max_pdf_bytes=1),
     )
     with pytest.raises(HumanInControl):
-        await sandbox.run(Principal(subject="alice"), a_plan())
+        await sandbox.run(a_call(subject="alice"), a_plan(), ignore_progress)
     assert sessions.held == ["s1"]
 
 
 async def test_every_finished_call_is_listed_without_what_was_typed() -> None:
     activity = RecordingActivity()
-    pipeline = a_pipeline(activity=activity, sandbox=RecordingSandbox(result=CommandResult(exit_code=0, data={})))
+    pipeline = a_pipeline(
+        show_activity=activity.add, sandbox=RecordingSandbox(result=CommandResult(exit_code=0, data={}))
+    )
     await pipeline.handle(a_call("fill", "#password", "hunter2"))
     await pipeline.handle(a_call("open", "https://a.example/path?token=secret"))
     fill, opened = activity.entries
@@ -122,11 +123,11 @@ async def test_every_finished_call_is_listed_without_what_was_typed() -> None:
 async def test_refusals_failures_and_nonsense_are_listed_by_their_code_word() -> None:
     activity = RecordingActivity()
     policy = FakePolicy(blocked_hosts=frozenset({"a.example"}))
-    await a_pipeline(activity=activity, policy=policy).handle(a_call("open", "https://a.example/"))
-    await a_pipeline(activity=activity, sandbox=timing_out_sandbox()).handle(a_call())
-    await a_pipeline(activity=activity).handle(a_call(session_id=7))
+    await a_pipeline(show_activity=activity.add, policy=policy).handle(a_call("open", "https://a.example/"))
+    await a_pipeline(show_activity=activity.add, sandbox=timing_out_sandbox()).handle(a_call())
+    await a_pipeline(show_activity=activity.add).handle(a_call(session_id=7))
     with pytest.raises(UnknownTool):
-        await a_pipeline(activity=activity).handle(a_call(tool="nonsense"))
+        await a_pipeline(show_activity=activity.add).handle(a_call(tool="nonsense"))
     assert [(entry.what, entry.result) for entry in activity.entries] == [
         ("open", "POLICY_BLOCKED"),
         ("snapshot", "TIMEOUT"),

@@ -287,7 +287,7 @@ async def test_try_later_says_when() -> None:
 
 
 async def test_a_sandbox_that_ignores_its_deadline_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_module, "SANDBOX_GRACE_SECONDS", -29.99)
+    monkeypatch.setattr(pipeline_module, "RUNNER_GRACE_SECONDS", -29.99)
     sandbox = HangingSandbox()
     assert (await a_pipeline(sandbox=sandbox).handle(a_call())).error is ErrorCode.TIMEOUT
     assert sandbox.stopped.is_set()
@@ -444,7 +444,7 @@ async def test_records_say_how_long_it_took_to_decide_and_to_run_and_whose_trace
             return plan
 
     class SlowSandbox(RecordingSandbox):
-        async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+        async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
             clock.advance(2)
             return self.result
 

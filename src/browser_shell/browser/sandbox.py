@@ -15,7 +15,7 @@ from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SE
 from browser_shell.browser.policy_errors import report_policy_denials
 from browser_shell.browser.results import failed, lost_its_page, succeeded, tab_closed
 from browser_shell.browser.tab_dialog_commands import run_dialog, run_tab
-from browser_shell.core.calls import Principal
+from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.egress import Requester
 from browser_shell.core.errors import (
     BrowserShellError,
@@ -28,7 +28,7 @@ from browser_shell.core.errors import (
 from browser_shell.core.human_control import refuse_while_human_controls
 from browser_shell.core.pages import Dialog
 from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.ports import BrowserSession, BrowserSessions, Clock, DenialReader, HumanControl
+from browser_shell.core.ports import BrowserSession, BrowserSessions, Clock, DenialReader, HumanControl, ReportProgress
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.process.plain_files import take_file
 
@@ -68,23 +68,18 @@ class BrowserSandbox:
     clock: Clock
     limits: ArtifactLimits
 
-    def foresee(self, principal: Principal, plan: BrowserCommand) -> None:
-        """Gets ready for a command that is being recorded. Nothing of it is known to anybody outside yet."""
-        if plan.name not in _WITHOUT_DRIVER:
-            self.driver.foresee(self.sessions.name_of(principal.subject, plan.session_id))
-
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
         """Raises: ExecutionTimedOut, SandboxUnavailable, SessionGone, TryLater."""
         deadline = self.clock.monotonic() + plan.timeout_seconds
         its_turn = plan.name == "close"
         try:
             with anyio.move_on_after(plan.timeout_seconds):
                 if plan.name == "close":
-                    existed = await self.sessions.close(principal.subject, plan.session_id)
+                    existed = await self.sessions.close(call.principal.subject, plan.session_id)
                     return CommandResult(exit_code=0, data={"closed": existed})
-                async with self.sessions.hold(principal.subject, plan.session_id) as session:
+                async with self.sessions.hold(call.principal.subject, plan.session_id) as session:
                     its_turn = True
-                    return await self._run_held(principal, session, plan, deadline)
+                    return await self._run_held(call.principal, session, plan, deadline)
         except ExecutionTimedOut:
             raise
         except TimeoutError as late:

@@ -227,7 +227,7 @@ async def _try_browser(bench: _Bench) -> str:
             clock=_Clock(),
             audit=_Unrecorded(),
             human=_Nobody(),
-            activity=_Nobody(),
+            show_activity=_Nobody().add,
             resources=resources,
         )
         async with anyio.create_task_group() as tasks:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 import anyio
 
 from browser_shell.core.decisions import Decision
+from browser_shell.core.egress import IpAddress
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.ports import IpAddress, Resolver
+from browser_shell.core.ports import Resolver
 from browser_shell.egress.resolver import SystemResolver
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.loading import load_policy, policy_from
@@ -178,7 +179,7 @@ async def _judge(case: JsonObject, case_id: JsonValue, policy: PolicyDocument, r
     rules = UrlPolicy(policy_from(case["policy"], source="policy of the case") if "policy" in case else policy)
     asked = GivenAnswers(answers=_given_answers(case["dns"])) if "dns" in case else resolver
     command = _plan(case, rules)
-    lookups = {host: await asked.resolve(host) for host in rules.needs_lookup(command)}
+    lookups = {host: await asked.resolve(host) for host in rules.hosts_to_resolve(command)}
     href = command.targets[0].href if command.targets else ""
     return Verdict(case_id=case_id, decision=rules.decide(command, lookups), href=href, lookups=lookups)
 

@@ -1,13 +1,17 @@
-"""Connections that the browser asks for, and the ones it was refused."""
+"""Connections of the browser, and those that the egress proxy refused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from typing import TypeAlias
+
+IpAddress: TypeAlias = IPv4Address | IPv6Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
-    """The session on whose behalf the browser dials."""
+    """The session for which the browser opens a connection."""
 
     subject: str
     session_id: str
@@ -15,7 +19,7 @@ class Requester:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denial:
-    """One refused connection. There is no path and no query in it: they may hold secrets."""
+    """One refused connection. Path and query are left out because they may hold secrets."""
 
     requester: Requester
     at: float

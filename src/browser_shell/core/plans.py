@@ -59,7 +59,7 @@ class BrowserCommand:
         return self.targets[0].host if self.targets else ""
 
     @property
-    def settling_seconds(self) -> int:
+    def overhead_seconds(self) -> int:
         """What the backend may need beyond the timeout, as a matter of course."""
         return 0
 
@@ -101,7 +101,7 @@ class ContainerJob:
         return ""
 
     @property
-    def settling_seconds(self) -> int:
+    def overhead_seconds(self) -> int:
         """Making the container, ending it, and reading what it left behind."""
         return 120
 

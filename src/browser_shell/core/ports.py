@@ -1,63 +1,48 @@
-"""The contracts by which packages that may not import each other meet. `app.py` joins them."""
+"""Protocols between packages that may not import each other. `server/` connects their implementations."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from typing_extensions import TypeVar
 
-from browser_shell.core.access import Activity, SessionWindow
-from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.access import SessionWindow
+from browser_shell.core.calls import ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
 from browser_shell.core.decisions import Decision
-from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.egress import Denial, IpAddress, Requester
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.pages import Dialog, Tab
-from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan, UrlTarget
+from browser_shell.core.plans import BrowserCommand, Plan
 from browser_shell.core.records import AuditRecord, Receipt
 from browser_shell.core.results import CommandResult, ToolOutcome
 
-IpAddress: TypeAlias = IPv4Address | IPv6Address
 NewId: TypeAlias = Callable[[], str]
 ReportProgress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
-"""How far a call is, out of how much, and in words. Telling never fails: who does not listen has not asked."""
+"""Arguments: seconds done, seconds in total, and a message. It never raises."""
 
-# A pipeline serves one kind of plan, and the type checker keeps the kinds apart. Who names no kind means the browser.
+# A pipeline handles one kind of plan, and the type checker keeps the kinds apart. The default is the browser.
 PlanT = TypeVar("PlanT", bound=Plan, default=BrowserCommand)
 PlanT_co = TypeVar("PlanT_co", bound=Plan, covariant=True, default=BrowserCommand)
 PlanT_contra = TypeVar("PlanT_contra", bound=Plan, contravariant=True, default=BrowserCommand)
 
 
 async def ignore_progress(done: float, total: float, message: str) -> None:
-    """For calls whose caller did not ask."""
+    """Report no progress, for callers that did not request it."""
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """The source of time."""
 
     def monotonic(self) -> float:
-        """Seconds that never jump; for durations and deadlines."""
+        """Seconds that never jump, for durations and deadlines."""
 
     def wall(self) -> float:
-        """Seconds since the epoch; for records that people read."""
-
-
-class Tool(Protocol[PlanT_co]):
-    """A tool as clients see it, and the step from its arguments to a plan."""
-
-    name: str
-    fails_by_protocol: bool
-    """Whether refusals and faults are errors of JSON-RPC; else they are results that a model reads."""
-
-    def describe(self) -> ToolDescription: ...
-
-    def plan(self, arguments: JsonValue) -> PlanT_co:
-        """Raises: ArgumentsInvalid, PolicyBlocked."""
+        """Seconds since the epoch, for records that people read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,67 +56,50 @@ class ToolDescription:
     annotations: dict[str, bool]
 
 
-class Registry(Protocol[PlanT_co]):
-    """The tools of this server."""
+class Tool(Protocol[PlanT_co]):
+    """A tool: its description for clients, and its arguments as a plan."""
 
-    def get(self, name: str) -> Tool[PlanT_co]:
-        """Raises: UnknownTool; PolicyBlocked for a reserved name."""
+    name: str
+    uses_protocol_errors: bool
+    """Whether refusals and faults are JSON-RPC errors. Otherwise they are results, which a model can read."""
 
-    def all(self) -> Sequence[Tool[PlanT_co]]:
-        """Always in the same order."""
+    def describe(self) -> ToolDescription: ...
+
+    def plan(self, arguments: JsonValue) -> PlanT_co:
+        """Raises: ArgumentsInvalid, PolicyBlocked."""
 
 
 class Resolver(Protocol):
-    """Turns a host name into addresses."""
+    """Resolves host names."""
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
-        """Every address of the name; empty when there is none. Never raises for a name that does not exist."""
+        """Return all addresses of a host name. A name that does not exist has none; it is not an error."""
 
 
 class Policy(Protocol[PlanT_contra]):
-    """Pure rules over a plan and the addresses its hosts resolved to."""
+    """Pure rules over a plan and the addresses of its hosts."""
 
-    def needs_lookup(self, plan: PlanT_contra, /) -> Sequence[str]:
-        """Hosts whose addresses `decide` must know."""
+    def hosts_to_resolve(self, plan: PlanT_contra, /) -> Sequence[str]:
+        """Return the hosts whose addresses `decide` needs."""
 
-    def decide(self, plan: PlanT_contra, answers: dict[str, Sequence[IpAddress]], /) -> Decision: ...
-
-
-class DialAddress(Protocol):
-    """Where to connect instead of where DNS says."""
-
-    @property
-    def address(self) -> IpAddress: ...
-    @property
-    def port(self) -> int: ...
-
-
-class EgressRules(Protocol):
-    """The same rules as for `open`, for one connection."""
-
-    def judge_name(self, target: UrlTarget) -> Decision | None:
-        """What can be said without a lookup; None when the addresses decide."""
-
-    def judge(self, target: UrlTarget, addresses: Sequence[IpAddress]) -> Decision: ...
-
-    def resolved_by_policy(self, host: str) -> DialAddress | None: ...
+    def decide(self, plan: PlanT_contra, addresses: Mapping[str, Sequence[IpAddress]], /) -> Decision: ...
 
 
 class AuditLog(Protocol):
-    """Append-only evidence."""
+    """Append-only log of records."""
 
     async def record(self, record: AuditRecord) -> None:
-        """Written when it returns, and on the disk too when something is about to run, or the record asks for it.
+        """Write a record. Records of kinds that announce an act, and durable ones, are on the disk on return.
 
         Raises: AuditUnavailable.
         """
 
 
 class ReceiptLog(AuditLog, Protocol):
-    """A log that says where a record stands, for evidence that names it."""
+    """An audit log that returns the position of a record, for evidence that refers to the record."""
 
     async def append(self, record: AuditRecord) -> Receipt:
-        """Like `record`. Raises: AuditUnavailable."""
+        """Write a record like `record`. Raises: AuditUnavailable."""
 
 
 @runtime_checkable
@@ -146,46 +114,37 @@ class BeforeHook(Protocol[PlanT]):
 class AfterHook(Protocol[PlanT_contra]):
     """Sees the result before the client does."""
 
-    async def after(self, call: ToolCall, plan: PlanT_contra, result: CommandResult) -> CommandResult: ...
+    async def after(self, call: ToolCall, plan: PlanT_contra, result: CommandResult) -> CommandResult:
+        """Return the result, changed or not. Raise CallRefused to withhold it."""
 
 
 Hook: TypeAlias = BeforeHook[PlanT] | AfterHook[PlanT]
 
 
-class Sandbox(Protocol):
-    """Runs a command in a browser that can do no harm."""
-
-    async def run(self, principal: Principal, plan: BrowserCommand) -> CommandResult:
-        """Raises: ExecutionTimedOut, SandboxUnavailable, TryLater."""
-
-
-class JobSandbox(Protocol):
-    """Runs a job in a container that can do no harm."""
-
-    async def run(self, call: ToolCall, plan: ContainerJob, tell: ReportProgress) -> CommandResult:
-        """Raises: SandboxUnavailable, SandboxViolation, ArgumentsInvalid, TryLater, AuditUnavailable."""
-
-
 class Runner(Protocol[PlanT_contra]):
-    """Finds the backend of a plan."""
+    """Executes plans: the browser, the container sandbox, or `ExecutionRunner`, which selects one of them."""
 
-    async def run(self, call: ToolCall, plan: PlanT_contra, tell: ReportProgress) -> CommandResult:
-        """Raises: what the backend raises."""
+    async def run(self, call: ToolCall, plan: PlanT_contra, report_progress: ReportProgress, /) -> CommandResult:
+        """Execute a plan that was judged and recorded.
+
+        Raises: ExecutionTimedOut, SandboxUnavailable, SandboxViolation, SessionGone, ArgumentsInvalid, TryLater,
+        AuditUnavailable.
+        """
 
 
 class CallLease(Protocol):
-    """Leave to run one call. Whoever got it settles it, however the call ends."""
+    """Permission to run one call. The holder settles it exactly once, however the call ends."""
 
-    def running(self, most_seconds: float) -> AbstractAsyncContextManager[None]:
-        """Wraps the execution: counts its time, and ends it when the budget of its task is used up.
+    def running(self, max_seconds: float, /) -> AbstractAsyncContextManager[None]:
+        """Measure the execution inside the block, and cancel it when the budget of its task is used up.
 
-        It takes at most `most_seconds` by itself, so that a budget which lasts longer need not be watched.
+        The block ends by itself within `max_seconds`, so that a larger budget needs no timer.
 
-        Raises: BudgetExceeded, unless the block raised something that goes before it (`errors.PRECEDENCE`).
+        Raises: BudgetExceeded, unless the block raised a more important error (`errors.PRECEDENCE`).
         """
 
     async def settle(self, result: CommandResult | None) -> None:
-        """Gives the place back and charges the budget. `result` is None for a call that was cancelled. Never raises."""
+        """Release the concurrency slot and charge the budget. `result` is None for a cancelled call. Never raises."""
 
 
 class Limits(Protocol):
@@ -199,7 +158,7 @@ class ContainerEngine(Protocol):
     """Runs programs in disposable containers."""
 
     async def image_id(self, image: str) -> str:
-        """The local id of an image. Nothing is ever pulled. Raises: SandboxUnavailable when it is not there."""
+        """Return the local id of an image. Images are never pulled. Raises: SandboxUnavailable if it is missing."""
 
     async def run(
         self,
@@ -208,30 +167,30 @@ class ContainerEngine(Protocol):
         on_output: Callable[[bytes], None],
         before_start: Callable[[str], Awaitable[None]],
     ) -> ContainerReport:
-        """Returns when the container is gone, whoever waits for it, and however it ended; cancelling kills it.
+        """Run one container and return when it is removed. Cancellation kills the container and waits for its removal.
 
-        `on_output` is given all that the program writes, also what the log has no room for.
-        `before_start` is given the container's id after it was made and before anything runs in it.
+        `on_output` receives all output of the program, also the part beyond the limit of the log.
+        `before_start` receives the id of the created container before a program runs in it.
 
-        Raises: SandboxUnavailable when the engine cannot be asked, SandboxViolation when an order asks for more than
-        the engine grants.
+        Raises: SandboxUnavailable if the engine does not answer; SandboxViolation if the order exceeds the limits of
+        the engine.
         """
 
     async def sweep(self, before_remove: Callable[[str, str], Awaitable[None]]) -> list[str]:
-        """Removes the containers that a server of ours left behind; returns the ids of their runs.
+        """Remove containers that earlier servers left behind; return the ids of their runs.
 
-        `before_remove` is given the ids of a run and of its container, while that is still there. What it raises ends
-        the sweep, and the container stays.
+        `before_remove` receives the ids of the run and of the container. If it raises, the sweep ends and the
+        container stays.
         """
 
 
 class CallHandler(Protocol):
-    """What the endpoint needs of the pipeline."""
+    """The pipeline as the MCP endpoint uses it."""
 
     def tools(self) -> Sequence[ToolDescription]: ...
 
-    def handle(self, call: ToolCall, tell: ReportProgress = ignore_progress) -> Awaitable[ToolOutcome]:
-        """Raises: UnknownTool, PolicyBlocked for a reserved tool name."""
+    def handle(self, call: ToolCall, report_progress: ReportProgress = ignore_progress, /) -> Awaitable[ToolOutcome]:
+        """Raises: UnknownTool; PolicyBlocked for a reserved tool name."""
 
 
 class DriverProcesses(Protocol):
@@ -306,28 +265,22 @@ class BrowserSessions(Protocol):
 
 
 class HumanControl(Protocol):
-    """Whether a person has the mouse."""
+    """The state of a takeover by a person."""
 
     def seconds_left(self) -> float:
-        """How long agents should wait; 0 when no person is in control."""
+        """Return how long agents should wait; 0 if no person is in control."""
 
 
 class SessionWindows(Protocol):
-    """The windows on the display, for people who watch."""
+    """The windows on the display, for viewers."""
 
     def count(self) -> int:
-        """Open sessions of everybody."""
+        """Return the number of open sessions, over all subjects."""
 
     def windows(self, subject: str) -> Sequence[SessionWindow]: ...
 
     async def bring_to_front(self, subject: str, session_id: str) -> None:
-        """Nothing happens when there is no such session, or no browser."""
+        """Raise the window of a session. Does nothing without such a session, or without a browser."""
 
     async def show_latest(self) -> None:
-        """Brings the session that was used last to the front, at a pace that people can follow."""
-
-
-class ActivityFeed(Protocol):
-    """What happened lately, for people who watch."""
-
-    def add(self, activity: Activity) -> None: ...
+        """Raise the window of the session that was used last, slowly enough for people to follow."""

@@ -48,6 +48,6 @@ class ToolOutcome:
     attachments: tuple[Attachment, ...] = ()
     answer: JsonObject | None = None
     """Of a tool with an output schema of its own."""
-    fails_by_protocol: bool = False
+    uses_protocol_errors: bool = False
     """Whether `error` is to be an error of JSON-RPC."""
     run_id: str = ""

@@ -9,11 +9,12 @@ import anyio
 from anyio.abc import SocketStream
 
 from browser_shell.core.decisions import Decision
-from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.egress import Denial, IpAddress, Requester
 from browser_shell.core.errors import AuditUnavailable, CallRefused
 from browser_shell.core.plans import UrlTarget
-from browser_shell.core.ports import AuditLog, Clock, EgressRules, IpAddress, Resolver
+from browser_shell.core.ports import AuditLog, Clock, Resolver
 from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.policy.rules import UrlPolicy
 
 _CONNECT_SECONDS = 10.0
 _LOOKUP_SECONDS = 10.0
@@ -48,7 +49,7 @@ class Dialled:
 class Dialer:
     """The only code that connects the browser to anything."""
 
-    rules: EgressRules
+    rules: UrlPolicy
     parse: Callable[[str], UrlTarget]
     resolver: Resolver
     audit: AuditLog

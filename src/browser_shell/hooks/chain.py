@@ -29,15 +29,12 @@ class HookChain(Generic[PlanT]):
 
     before_hooks: tuple[BeforeHook[PlanT], ...] = ()
     after_hooks: tuple[AfterHook[PlanT], ...] = ()
-    is_synchronous: bool = False
-    """Whether no hook awaits anything. A timeout could not interrupt such a chain, so it needs none."""
 
     @classmethod
-    def of(cls, hooks: Iterable[Hook[PlanT]], *, is_synchronous: bool = False) -> HookChain[PlanT]:
+    def of(cls, hooks: Iterable[Hook[PlanT]]) -> HookChain[PlanT]:
         """Build a chain that runs `before` in the given order and `after` in reverse."""
         in_order = tuple(hooks)
         return cls(
-            is_synchronous=is_synchronous,
             before_hooks=tuple(hook for hook in in_order if isinstance(hook, BeforeHook)),
             after_hooks=tuple(hook for hook in reversed(in_order) if isinstance(hook, AfterHook)),
         )
@@ -64,7 +61,7 @@ def standard_chain(
     """
     redaction: tuple[Hook, ...] = (RedactSecrets(),) if redact else ()
     built_in: list[Hook] = [TruncateOutput(max_characters=max_output_characters), *redaction, NormaliseData()]
-    return HookChain.of([*built_in, *plugins], is_synchronous=not plugins)
+    return HookChain.of([*built_in, *plugins])
 
 
 def job_chain(
@@ -73,7 +70,7 @@ def job_chain(
     """Build the chain for jobs, whose answers have their own schema."""
     redaction: tuple[Hook[ContainerJob], ...] = (RedactSecrets(),) if redact else ()
     built_in: list[Hook[ContainerJob]] = [TruncateJobAnswer(max_characters=max_output_characters), *redaction]
-    return HookChain.of([*built_in, *plugins], is_synchronous=not plugins)
+    return HookChain.of([*built_in, *plugins])
 
 
 def installed_hooks() -> tuple[Hook, ...]:

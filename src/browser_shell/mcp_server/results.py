@@ -28,7 +28,7 @@ def wire_result(outcome: ToolOutcome) -> JsonObject:
 
     Raises: MCPError for a failed call of a tool whose failures are protocol errors.
     """
-    if outcome.error is not None and outcome.fails_by_protocol:
+    if outcome.error is not None and outcome.uses_protocol_errors:
         raise _outcome_error(outcome, outcome.error)
     content: JsonObject = outcome.answer or {
         "session_id": outcome.session_id,

@@ -30,7 +30,7 @@ class JobPolicy:
         """Tools that this policy allows."""
         return self._tools
 
-    def needs_lookup(self, plan: ContainerJob, /) -> Sequence[str]:
+    def hosts_to_resolve(self, plan: ContainerJob, /) -> Sequence[str]:
         """Return no hosts: jobs have no network."""
         return ()
 

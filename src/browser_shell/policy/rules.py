@@ -29,7 +29,7 @@ class UrlPolicy:
         """Subcommands that this policy allows."""
         return self._commands
 
-    def needs_lookup(self, command: BrowserCommand) -> Sequence[str]:
+    def hosts_to_resolve(self, command: BrowserCommand) -> Sequence[str]:
         """Return the hosts whose addresses `decide` needs; none if the command is refused in any case."""
         if self._judge_command(command) is not None:
             return ()

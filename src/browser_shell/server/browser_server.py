@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +37,7 @@ from browser_shell.core.access import Activity
 from browser_shell.core.decisions import refusal_type
 from browser_shell.core.egress import Denial
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import ActivityFeed, AuditLog, Clock, HumanControl
+from browser_shell.core.ports import AuditLog, Clock, HumanControl
 from browser_shell.egress.denial_audit import DenialRecords
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
@@ -108,7 +108,7 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
             clock=clock,
             audit=audit,
             human=takeover,
-            activity=activity,
+            show_activity=activity.add,
             resources=resources,
         )
         display_socket = layout.display / VNC_SOCKET
@@ -138,7 +138,7 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
                     audit=audit,
                     runner=ExecutionRunner(browser=browser.sandbox),
                     human=takeover,
-                    activity=activity,
+                    show_activity=activity.add,
                     clock=clock,
                 ),
                 audit=audit,
@@ -224,7 +224,7 @@ def build_browser(
     clock: Clock,
     audit: AuditLog,
     human: HumanControl,
-    activity: ActivityFeed,
+    show_activity: Callable[[Activity], None],
     resources: ExitStack,
 ) -> BrowserParts:
     """Build all parts without starting them. The sockets opened here are closed with `resources`."""
@@ -238,7 +238,7 @@ def build_browser(
 
     def on_denial(denial: Denial) -> None:
         denials.add(denial)
-        activity.add(denial_activity(denial, at=clock.wall()))
+        show_activity(denial_activity(denial, at=clock.wall()))
 
     records = DenialRecords(audit=audit, clock=clock)
     dialer = Dialer(

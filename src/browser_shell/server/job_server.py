@@ -111,7 +111,7 @@ async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
                 audit=audit,
                 runner=ExecutionRunner(containers=sandbox),
                 human=NoHumanControl(),
-                activity=RecentActivity(),
+                show_activity=RecentActivity().add,
                 clock=clock,
             )
             yield AssembledServer(

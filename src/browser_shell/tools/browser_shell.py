@@ -32,7 +32,7 @@ class BrowserShellTool:
     """The only tool of the browser profile. `allowed` are the subcommands that the policy allows."""
 
     name = NAME
-    fails_by_protocol = False
+    uses_protocol_errors = False
 
     def __init__(self, *, allowed: Collection[str] = COMMANDS) -> None:
         self._allowed = allowed

@@ -54,7 +54,7 @@ class _JobTool:
     name: str
     description: str
     required: tuple[str, ...] = ()
-    fails_by_protocol = True
+    uses_protocol_errors = True
 
     def __init__(self, *, properties: JsonObject, max_seconds: int) -> None:
         self._timeout = Range(least=1, most=max_seconds, default=max_seconds)

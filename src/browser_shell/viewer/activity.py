@@ -21,7 +21,7 @@ class Entry:
 
 
 class RecentActivity:
-    """A bounded `ActivityFeed`: keeps the latest entries of the most recently active subjects."""
+    """Keeps the latest entries of the most recently active subjects."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)

@@ -6,7 +6,6 @@ import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import anyio
 import pytest
 
 from browser_shell.core.calls import ToolCall
@@ -70,20 +69,6 @@ async def test_redaction_can_be_turned_off() -> None:
     redacted = await standard_chain().after(a_call(), a_plan(), CommandResult(exit_code=0, data=dict(data)))
     assert plain.data == data
     assert redacted.data != data
-
-
-async def test_only_built_in_hooks_are_synchronous() -> None:
-    chain = standard_chain()
-    assert chain.is_synchronous
-    with anyio.CancelScope() as cancelled:
-        cancelled.cancel()  # Any await raises now.
-        assert await chain.before(a_call(), a_plan()) == a_plan()
-        data: JsonValue = {"lifecycle": 1, "note": "Bearer abcdef123456", "long": "x" * 50_000}
-        await chain.after(a_call(), a_plan(), CommandResult(exit_code=0, data=data))
-    assert not cancelled.cancelled_caught
-    assert job_chain().is_synchronous
-    assert not standard_chain(plugins=[LeakyHook()]).is_synchronous
-    assert not HookChain.of([NamingHook("a")]).is_synchronous
 
 
 JOB = ContainerJob(name="run_pytest", runner=JobRunner.PYTEST, timeout_seconds=60)

@@ -50,7 +50,7 @@ def job_pipeline(
         audit=bench.audit,
         runner=ExecutionRunner(containers=bench.sandbox()),
         human=FakePerson(),
-        activity=RecordingActivity(),
+        show_activity=RecordingActivity().add,
         clock=bench.clock,
     )
 
@@ -71,7 +71,7 @@ async def test_a_job_that_the_pipeline_stops_waiting_for_names_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = JobBench(tmp_path, HangingEngine())
-    monkeypatch.setattr(pipeline_module, "SANDBOX_GRACE_SECONDS", -120.5)
+    monkeypatch.setattr(pipeline_module, "RUNNER_GRACE_SECONDS", -120.5)
     with anyio.fail_after(20):
         outcome = await job_pipeline(bench).handle(a_job_call(timeout_sec=1))
     assert (outcome.error, outcome.run_id) == (ErrorCode.TIMEOUT, RUN)

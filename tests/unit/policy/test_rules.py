@@ -32,13 +32,13 @@ def a_command(url: str) -> BrowserCommand:
 def decide(policy: UrlPolicy, url: str, dns: Mapping[str, Sequence[str]] | None = None) -> Decision:
     command = a_command(url)
     given = dns or {}
-    hosts = policy.needs_lookup(command)
+    hosts = policy.hosts_to_resolve(command)
     return policy.decide(command, {host: [ip_address(text) for text in given.get(host, ())] for host in hosts})
 
 
 def test_the_rules_fulfil_the_contract_of_the_pipeline() -> None:
     policy: Policy = a_policy()
-    assert policy.needs_lookup(a_command("https://example.com/")) == ("example.com",)
+    assert policy.hosts_to_resolve(a_command("https://example.com/")) == ("example.com",)
 
 
 def test_a_public_name_with_public_addresses_may_be_opened() -> None:
@@ -95,7 +95,7 @@ METADATA = [
 )
 def test_local_and_metadata_names_are_denied_without_a_lookup(host: str, rule: str) -> None:
     command = a_command(f"http://{host}/")
-    assert a_policy().needs_lookup(command) == ()
+    assert a_policy().hosts_to_resolve(command) == ()
     assert a_policy().decide(command, {}).rule_id == rule
     assert decide(a_policy(allow_hosts=[host]), f"http://{host}/").rule_id == rule
 
@@ -185,7 +185,7 @@ def test_an_address_can_be_exempted_for_development() -> None:
 
 def test_a_host_sent_to_an_address_needs_no_lookup() -> None:
     policy = a_policy(unsafe_resolve={"shop.internal": "127.0.0.1:8080"}, allow_schemes=["https"])
-    assert policy.needs_lookup(a_command("https://shop.internal/")) == ()
+    assert policy.hosts_to_resolve(a_command("https://shop.internal/")) == ()
     assert decide(policy, "https://shop.internal/").rule_id == "host.unsafe_resolve"
     assert str(policy.resolved_by_policy("shop.internal")) == "127.0.0.1:8080"
     assert policy.resolved_by_policy("other.example") is None
@@ -203,7 +203,7 @@ def test_a_policy_can_take_subcommands_away() -> None:
     policy = a_policy(commands=["snapshot"])
     command = a_command("https://example.com/")
     assert policy.commands == {"snapshot"}
-    assert policy.needs_lookup(command) == ()
+    assert policy.hosts_to_resolve(command) == ()
     assert policy.decide(command, {}).rule_id == "command.denied"
     snapshot = BrowserCommand(session_id="s", name="snapshot", timeout_seconds=30)
     assert policy.decide(snapshot, {}).rule_id == "command.allowed"
@@ -226,5 +226,5 @@ def test_a_policy_can_take_subcommands_away() -> None:
 def test_a_plan_that_somebody_bent_is_denied(change: dict[str, Any]) -> None:
     bent = replace(a_command("https://example.com/"), **change)
     answers = {"example.com": [ip_address(PUBLIC)]}
-    assert a_policy().needs_lookup(bent) == ()
+    assert a_policy().hosts_to_resolve(bent) == ()
     assert a_policy().decide(bent, answers).rule_id in ("url.mismatch", "command.denied")

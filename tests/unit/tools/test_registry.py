@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from browser_shell.core.errors import PolicyBlocked, UnknownTool
-from browser_shell.core.ports import Registry
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 
@@ -16,7 +15,7 @@ class ShellTool(BrowserShellTool):
 
 def test_a_tool_is_found_by_its_exact_name() -> None:
     tool = BrowserShellTool()
-    registry: Registry = ToolRegistry([tool])
+    registry = ToolRegistry([tool])
     assert registry.get("browser-shell") is tool
     assert list(registry.all()) == [tool]
 
