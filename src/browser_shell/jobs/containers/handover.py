@@ -10,6 +10,7 @@ hostile, so every path, count and size is checked again here.
 from __future__ import annotations
 
 import struct
+from collections.abc import Generator
 from io import FileIO
 from pathlib import Path
 
@@ -40,111 +41,93 @@ class HandoverReader:
         self._bytes_left = max_bytes
         self._entries_left = max_entries
         self._pending = bytearray()
-        self._has_magic = False
+        self._parser = self._parse()
         self._file: FileIO | None = None
-        self._file_left = 0
         self._directories: set[bytes] = {b""}
+        self._ended = False
         self.refused: list[RefusedOutput] = []
         self.refused_count = 0
         self.full = False
         self.out_of_memory = False
-        self._ended = False
-        self._invalid = False
 
     def feed(self, data: bytes) -> None:
         """Parse the next piece of the stream. Raises: OSError when a file cannot be written."""
         self._pending += data
-        while not self._invalid and not self._ended and self._parse_next():
-            pass
-        if self._ended and self._pending:
-            self._invalid = True
-        if self._invalid:
-            self._pending.clear()
+        try:
+            next(self._parser)
+        except (StopIteration, ValueError):
+            # The stream has ended or is invalid. One byte of the rest is kept, which makes it incomplete.
+            del self._pending[1:]
 
     @property
     def complete(self) -> bool:
-        return self._ended and not self._invalid
+        return self._ended and not self._pending
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _parse_next(self) -> bool:
-        """Consume one element of the pending bytes; False when more bytes are needed."""
-        if not self._has_magic:
-            return self._parse_magic()
-        if self._file_left or self._file is not None:
-            return self._parse_content()
-        return self._parse_record()
-
-    def _parse_magic(self) -> bool:
-        if len(self._pending) < len(MAGIC):
-            return False
-        self._invalid = not self._pending.startswith(MAGIC)
-        del self._pending[: len(MAGIC)]
-        self._has_magic = True
-        return True
-
-    def _parse_content(self) -> bool:
-        piece = bytes(self._pending[: self._file_left])
-        del self._pending[: len(piece)]
-        if self._file is not None:
-            write_all(self._file, piece)
-        self._file_left -= len(piece)
-        if self._file_left:
-            return False
-        self.close()
-        return True
-
-    def _parse_record(self) -> bool:
-        if len(self._pending) < RECORD.size:
-            return False
-        kind, path_length, size = RECORD.unpack_from(self._pending)
-        if path_length > MAX_PATH_BYTES:
-            self._invalid = True
-            return True
-        end = RECORD.size + path_length
-        if len(self._pending) < end:
-            return False
-        path = bytes(self._pending[RECORD.size : end])
-        del self._pending[:end]
-        self._accept(kind, path, size)
-        return True
-
-    def _accept(self, kind: bytes, path: bytes, size: int) -> None:
-        if kind == b"E":
-            flags = path.split(b" ")
-            self.full = b"full" in flags
-            self.out_of_memory = b"out-of-memory" in flags
-            self._ended = True
-            return
-        self._entries_left -= 1
-        if self._entries_left < 0 or (size and kind != b"F") or size > self._bytes_left:
-            self._invalid = True
-        elif kind in _REASONS:
-            self._refuse(path, _REASONS[kind])
-        elif kind in (b"D", b"F"):
+    def _parse(self) -> Generator[None, None, None]:
+        """Yield whenever more bytes are needed. Raises: ValueError for an invalid stream, OSError."""
+        if (yield from self._take(len(MAGIC))) != MAGIC:
+            raise ValueError("another format")
+        while True:
+            kind, path_length, size = RECORD.unpack((yield from self._take(RECORD.size)))
+            if path_length > MAX_PATH_BYTES:
+                raise ValueError("a path is too long")
+            path = yield from self._take(path_length)
+            if kind == b"E":
+                flags = path.split(b" ")
+                self.full, self.out_of_memory = b"full" in flags, b"out-of-memory" in flags
+                self._ended = True
+                return
+            self._entries_left -= 1
             self._bytes_left -= size
-            self._create(kind, path, size)
-        else:
-            self._invalid = True
+            if self._entries_left < 0 or self._bytes_left < 0 or (size and kind != b"F"):
+                raise ValueError("a record is beyond the limits")
+            self._accept(kind, path)
+            yield from self._copy(size)
 
-    def _create(self, kind: bytes, path: bytes, size: int) -> None:
-        self._file_left = size
-        if not is_plain_path(path) or path.rpartition(b"/")[0] not in self._directories:
+    def _take(self, count: int) -> Generator[None, None, bytes]:
+        while len(self._pending) < count:
+            yield
+        taken = bytes(self._pending[:count])
+        del self._pending[:count]
+        return taken
+
+    def _copy(self, size: int) -> Generator[None, None, None]:
+        """Copy the content of a file, or skip it when the file was refused."""
+        while size:
+            while not self._pending:
+                yield
+            piece = yield from self._take(min(size, len(self._pending)))
+            if self._file is not None:
+                write_all(self._file, piece)
+            size -= len(piece)
+        self.close()
+
+    def _accept(self, kind: bytes, path: bytes) -> None:
+        if kind in _REASONS:
+            self._refuse(path, _REASONS[kind])
+        elif kind not in (b"D", b"F"):
+            raise ValueError("a kind is unknown")
+        elif not is_plain_path(path) or path.rpartition(b"/")[0] not in self._directories:
             self._refuse(path, RefusalReason.BAD_NAME)
-            return
-        target = self._directory / path.decode("utf-8")
+        else:
+            self._create(kind, self._directory / path.decode("utf-8"))
+            if kind == b"D":
+                self._directories.add(path)
+
+    def _create(self, kind: bytes, target: Path) -> None:
         try:
             if kind == b"D":
                 target.mkdir(mode=0o700)
-                self._directories.add(path)
             else:
                 self._file = create_file(target)
-        except FileExistsError:
+        except FileExistsError as error:
             # A real directory never lists a name twice.
-            self._invalid = True
+            raise ValueError("a name occurs twice") from error
 
     def _refuse(self, path: bytes, reason: RefusalReason) -> None:
         self.refused_count += 1

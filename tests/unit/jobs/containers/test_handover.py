@@ -89,7 +89,7 @@ def test_a_file_below_a_directory_that_was_not_sent_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize(
     "stream",
     [
-        b"something else entirely, and more of it" + END,
+        MAGIC.replace(b"1", b"2") + END,
         MAGIC + record(b"Z", b"x") + END,
         MAGIC + record(b"F", b"x", size=1001) + b"x" * 1001 + END,
         MAGIC + record(b"F", b"x", b"y" * 600) + record(b"F", b"z", b"y" * 600) + END,
