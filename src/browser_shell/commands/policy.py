@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import anyio
 
-from browser_shell.core.decisions import Decision
+from browser_shell.core.decisions import Decision, denied
 from browser_shell.core.egress import IpAddress
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
@@ -49,7 +49,7 @@ def add_policy_commands(commands: _SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _run_on_standard_streams(arguments: argparse.Namespace) -> int:
-    # A program whose stream was closed before its start has None in its place.
+    # Python sets a stream to None if it was closed before the start.
     stdin, stdout = sys.stdin, sys.stdout
     if stdin is None or stdout is None:
         raise ConfigurationInvalid(
@@ -58,9 +58,9 @@ def _run_on_standard_streams(arguments: argparse.Namespace) -> int:
     try:
         return run_check(stdin.buffer, stdout, policy_path=arguments.policy, explain=arguments.explain)
     except OSError as fault:
-        # What is left must not be written, and fail, once more at the end of the process.
+        # The interpreter flushes stdout at its exit, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
-        if not isinstance(fault, BrokenPipeError):  # Else whoever reads the answers has enough of them.
+        if not isinstance(fault, BrokenPipeError):  # A broken pipe means that the reader closed it, as `head` does.
             sys.stderr.write(f"browser-shell: the answers cannot be written: {fault.strerror}\n")
         return _EXIT_NOT_WRITTEN
 
@@ -76,7 +76,7 @@ class Verdict:
 
 
 class CaseInvalid(ValueError):
-    """The line is no case, so its verdict is deny."""
+    """The line is not a valid case. Its verdict is deny."""
 
     def __init__(self, rule_id: str, reason: str) -> None:
         super().__init__(reason)
@@ -85,7 +85,7 @@ class CaseInvalid(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenAnswers:
-    """A resolver that knows only what the case says."""
+    """A resolver with the DNS answers of one case."""
 
     answers: Mapping[str, Sequence[IpAddress]]
 
@@ -96,7 +96,7 @@ class GivenAnswers:
 async def check_lines(
     lines: Iterable[bytes], *, policy: PolicyDocument, resolver: Resolver, explain: bool = False
 ) -> AsyncIterator[str]:
-    """One answer for each line that is not blank. Never raises for what a line holds."""
+    """Yield one answer for each line that is not blank. Never raises because of the content of a line."""
     write = as_block if explain else as_json
     for line in lines:
         if line.strip():
@@ -104,19 +104,19 @@ async def check_lines(
 
 
 async def check_line(line: bytes, *, policy: PolicyDocument, resolver: Resolver) -> Verdict:
-    """Judge one case; whatever cannot be judged is denied."""
+    """Judge one case. A case that cannot be judged is denied."""
     try:
         case = _read_case(line)
-    except CaseInvalid as wrong:
-        return Verdict(case_id=_guess_id(line), decision=_denied(wrong.rule_id, str(wrong)))
+    except CaseInvalid as error:
+        return Verdict(case_id=_guess_id(line), decision=denied(error.rule_id, str(error)))
     case_id = case.get("id")
     case_id = None if isinstance(case_id, dict | list) else case_id
     try:
         return await _judge(case, case_id, policy, resolver)
-    except CaseInvalid as wrong:
-        return Verdict(case_id=case_id, decision=_denied(wrong.rule_id, str(wrong)))
-    except BrowserShellError as refused:
-        return Verdict(case_id=case_id, decision=_denied(refused.rule_id, refused.public_message))
+    except CaseInvalid as error:
+        return Verdict(case_id=case_id, decision=denied(error.rule_id, str(error)))
+    except BrowserShellError as refusal:
+        return Verdict(case_id=case_id, decision=denied(refusal.rule_id, refusal.public_message))
 
 
 def run_check(
@@ -127,18 +127,18 @@ def run_check(
     explain: bool,
     stderr: TextIO | None = None,
 ) -> int:
-    """Judge every line of stdin. Exit code 0 when all were judged, 2 when the policy cannot be read."""
+    """Judge every line of stdin. Return 0, or 2 if the policy file cannot be read."""
     try:
         policy = PolicyDocument() if policy_path is None else _read_policy(policy_path)
-    except ConfigurationInvalid as wrong:
-        (stderr or sys.stderr).write(f"{printable(wrong.public_message)}\n")
+    except ConfigurationInvalid as error:
+        (stderr or sys.stderr).write(f"{printable(error.public_message)}\n")
         return 2
     anyio.run(_print_all, stdin, stdout, policy, explain)
     return 0
 
 
 def as_json(verdict: Verdict) -> str:
-    """The machine's form, pure ASCII so that any terminal or pipe takes it."""
+    """Return a verdict as JSON for programs, in ASCII for any terminal or pipe."""
     decision = verdict.decision
     answer: JsonObject = {
         "id": verdict.case_id,
@@ -152,9 +152,9 @@ def as_json(verdict: Verdict) -> str:
 
 
 def as_block(verdict: Verdict) -> str:
-    """The form for people."""
-    word = "allow" if verdict.decision.allowed else "deny"
-    rows = [f"{word.upper():6} {json.dumps(verdict.case_id)}"]
+    """Return a verdict as text for people."""
+    word = "ALLOW" if verdict.decision.allowed else "DENY"
+    rows = [f"{word:6} {json.dumps(verdict.case_id)}"]
     rows += [f"  rule    {verdict.decision.rule_id}", f"  reason  {verdict.decision.reason}"]
     rows += [f"  url     {verdict.href}"] if verdict.href else []
     for host, addresses in verdict.lookups.items():
@@ -170,16 +170,16 @@ async def _print_all(stdin: BinaryIO | TextIO, stdout: TextIO, policy: PolicyDoc
 
 
 def _byte_lines(stream: BinaryIO | TextIO) -> Iterator[bytes]:
-    # Below the text layer, so that a line that is no UTF-8 is one denied line and not a crash.
+    # Lines are read as bytes, so that a line that is not UTF-8 is denied and does not crash the command.
     for line in getattr(stream, "buffer", stream):
         yield line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
 
 
 async def _judge(case: JsonObject, case_id: JsonValue, policy: PolicyDocument, resolver: Resolver) -> Verdict:
     rules = UrlPolicy(policy_from(case["policy"], source="policy of the case") if "policy" in case else policy)
-    asked = GivenAnswers(answers=_given_answers(case["dns"])) if "dns" in case else resolver
+    case_resolver = GivenAnswers(answers=_given_answers(case["dns"])) if "dns" in case else resolver
     command = _plan(case, rules)
-    lookups = {host: await asked.resolve(host) for host in rules.hosts_to_resolve(command)}
+    lookups = {host: await case_resolver.resolve(host) for host in rules.hosts_to_resolve(command)}
     href = command.targets[0].href if command.targets else ""
     return Verdict(case_id=case_id, decision=rules.decide(command, lookups), href=href, lookups=lookups)
 
@@ -215,25 +215,25 @@ def _arguments(case: JsonObject) -> JsonValue:
     text = case["raw_arguments"]
     if not isinstance(text, str):
         raise CaseInvalid("input.shape", "raw_arguments must be JSON text")
-    return _strict(text)
+    return _parse_strict_json(text)
 
 
 def _read_case(line: bytes) -> JsonObject:
     try:
         text = line.decode("utf-8")
-    except UnicodeDecodeError as wrong:
-        raise CaseInvalid("input.json", "the line is not UTF-8") from wrong
-    case = _strict(text)
+    except UnicodeDecodeError as error:
+        raise CaseInvalid("input.json", "the line is not UTF-8") from error
+    case = _parse_strict_json(text)
     if not isinstance(case, dict):
         raise CaseInvalid("input.json", "the line is not a JSON object")
     return case
 
 
-def _strict(text: str) -> JsonValue:
+def _parse_strict_json(text: str) -> JsonValue:
     try:
         return parse_json(text)
-    except ValueError as wrong:
-        raise CaseInvalid("input.json", f"not strict JSON: {wrong}") from wrong
+    except ValueError as error:
+        raise CaseInvalid("input.json", f"not strict JSON: {error}") from error
 
 
 def _given_answers(dns: JsonValue) -> dict[str, Sequence[IpAddress]]:
@@ -249,27 +249,23 @@ def _addresses(answers: JsonValue) -> Sequence[IpAddress]:
         raise CaseInvalid("input.shape", "dns must map host names to lists of addresses")
     try:
         return tuple(ip_address(str(answer)) for answer in answers)
-    except ValueError as wrong:
-        raise CaseInvalid("dns.bad_answer", "an answer in dns is not an IP address") from wrong
+    except ValueError as error:
+        raise CaseInvalid("dns.bad_answer", "an answer in dns is not an IP address") from error
 
 
 def _read_policy(path: Path) -> PolicyDocument:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise ConfigurationInvalid(f"{path}: cannot be read: {wrong}", rule_id="policy.invalid") from wrong
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationInvalid(f"{path}: cannot be read: {error}", rule_id="policy.invalid") from error
     return load_policy(text, source=str(path))
 
 
 def _guess_id(line: bytes) -> JsonValue:
-    found = _ID.search(line[:_ID_WITHIN].decode("utf-8", "replace"))
-    if found is None:
+    match = _ID.search(line[:_ID_WITHIN].decode("utf-8", "replace"))
+    if match is None:
         return None
     try:
-        return parse_json(found[1])
+        return parse_json(match[1])
     except ValueError:
         return None
-
-
-def _denied(rule_id: str, reason: str) -> Decision:
-    return Decision(allowed=False, rule_id=rule_id, reason=reason)

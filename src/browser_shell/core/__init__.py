@@ -1,1 +1,1 @@
-"""Values and contracts that every other package shares; no input, no output."""
+"""Values and protocols that all packages share. No input, no output."""

@@ -1,4 +1,4 @@
-"""Who may watch, who may touch, and what they are shown."""
+"""The live view: modes of access, and the data that viewers see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class ViewMode(Enum):
-    """What a viewer's socket may do."""
+    """Permissions of a viewer's socket."""
 
     VIEW = "view"
     CONTROL = "control"
@@ -15,32 +15,32 @@ class ViewMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TicketGrant:
-    """What a ticket was worth when it was spent."""
+    """The permissions that a spent ticket gives."""
 
     subject: str
     mode: ViewMode
     ends_at: float | None
-    """Monotonic moment at which the token that made the ticket expires, and the socket is cut; None for no token."""
+    """Monotonic seconds. The token behind the ticket expires then, and the socket is closed; None without a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionWindow:
-    """An open session as people who watch are told of it. Title and host are the page's words."""
+    """An open session as viewers see it. Title and host come from the page and are untrusted."""
 
     session_id: str
     host: str
     title: str
     last_used: float
-    """Monotonic moment of its last call."""
+    """Monotonic seconds of its last call."""
     in_front: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """One line of the list beside the picture. It never holds what was typed, nor more of a URL than its host."""
+    """One line of the activity list. It contains no typed text, and only the host of a URL."""
 
     at: float
-    """Wall time, seconds since the epoch."""
+    """Seconds since the epoch."""
     subject: str
     session_id: str
     what: str

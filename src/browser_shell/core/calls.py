@@ -1,4 +1,4 @@
-"""One tool call as it reaches the pipeline."""
+"""Tool calls before they are judged."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ _SESSION_ID = re.compile(SESSION_ID_PATTERN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who calls. Sessions, limits and records belong to a subject."""
+    """The caller. Sessions, limits and records belong to a subject."""
 
     subject: str
     expires_at: float | None = None
-    """Wall time at which the token of this caller expires; None when there is none."""
+    """Seconds since the epoch at which the token of the caller expires; None without a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One `tools/call`, its arguments not yet judged."""
+    """One `tools/call` with unchecked arguments."""
 
     call_id: str
     principal: Principal
     tool: str
     arguments: JsonValue
     trace_id: str = ""
-    """Of the caller's W3C trace context; '' when there is none."""
+    """Trace id of the caller's W3C trace context, or ''."""
 
     @property
     def session_id(self) -> str:
-        """The session that the arguments name; '' when they name none that could exist."""
-        named = self.arguments.get("session_id") if isinstance(self.arguments, dict) else None
-        return named if isinstance(named, str) and _SESSION_ID.fullmatch(named) else ""
+        """The session id in the arguments, or '' if it is missing or malformed."""
+        session_id = self.arguments.get("session_id") if isinstance(self.arguments, dict) else None
+        return session_id if isinstance(session_id, str) and _SESSION_ID.fullmatch(session_id) else ""
 
     @property
     def ends_session(self) -> bool:
-        """Whether it asks for the end of its session, and nothing else."""
+        """Whether the call is a `close` of its session."""
         return isinstance(self.arguments, dict) and self.arguments.get("argv") == ["close"] and self.session_id != ""

@@ -1,4 +1,4 @@
-"""One run of a disposable container, as values: what is asked for, and what came of it."""
+"""One run of a disposable container: the order and the report."""
 
 from __future__ import annotations
 
@@ -13,55 +13,57 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerLimits:
-    """What one container may use. Memory is memory and swap together."""
+    """Resource limits of one container."""
 
-    memory_bytes: int = 1024 * 1024 * 1024
+    memory_bytes: int = 1024 * MIB
+    """Memory and swap together, including the files in /tmp and /output."""
     cpus: float = 1.0
     timeout_seconds: int = 120
     processes: int = 256
-    scratch_bytes: int = 256 * 1024 * 1024
-    """Of the writable, in-memory /tmp."""
-    output_bytes: int = 512 * 1024 * 1024
-    """Of the writable, in-memory /output. With /tmp it counts to the memory, and must leave room for the program."""
+    scratch_bytes: int = 256 * MIB
+    """Size of /tmp, which lies in memory."""
+    output_bytes: int = 512 * MIB
+    """Size of /output, which lies in memory. /tmp and /output together must leave memory for the program."""
     output_entries: int = 10_000
-    """Of files and directories under /output."""
-    log_bytes: int = 16 * 1024 * 1024
-    """Of standard output and error together; the rest is thrown away and said so."""
+    """Number of files and directories in /output."""
+    log_bytes: int = 16 * MIB
+    """Size of standard output and error together. The rest is discarded, and the report states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerOrder:
-    """A program to run in a fresh container that has no network. `argv` was built by us, never by a caller."""
+    """A program to run in a fresh container without network. The server builds `argv`, never a caller."""
 
     run_id: str
     image: str
-    """A digest or a local image id: never a tag, which may mean something else tomorrow."""
+    """Digest or local image id. A tag is not accepted, because it can change its meaning."""
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     workspace: Path
-    """Seen read-only at /work. Everybody must be able to read it: the program has an account of its own."""
+    """Mounted read-only at /work. It must be world-readable, because the program runs under its own account."""
     output: Path
-    """Where the files of the container's /output go when all its processes are gone. It must be empty, or not there.
+    """Destination of the files in /output, copied after all processes have ended. It must be empty or missing.
 
-    The container never sees this directory. Only plain files and directories arrive, made by us with our own modes.
+    The container has no access to this directory. Only regular files and directories are copied, with modes that the
+    server sets.
     """
     log_path: Path
-    """Where the program's output is kept, whole up to the limit. It must not be there yet."""
+    """Log file for the output of the program, up to the limit. It must not exist yet."""
     limits: ContainerLimits
 
 
 class ContainerEnd(Enum):
-    """Why a container is no more."""
+    """Why a container ended."""
 
     EXITED = "exited"
     TIMED_OUT = "timed_out"
     OUT_OF_MEMORY = "out_of_memory"
     OUTPUT_FULL = "output_full"
-    """It filled /output: what it wrote last may be missing."""
+    """The job filled /output. Files that it wrote last may be missing."""
 
 
 class RefusalReason(Enum):
-    """Why something under /output was not taken over."""
+    """Why a file of /output was not copied."""
 
     LINK = "link"
     SPECIAL_FILE = "special_file"
@@ -74,16 +76,16 @@ class RefusalReason(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedOutput:
-    """Something that the program left under /output and that was not taken over."""
+    """A file of /output that was not copied."""
 
     path: str
-    """Printable ASCII: every other byte is escaped."""
+    """Printable ASCII; all other bytes are escaped."""
     reason: RefusalReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerTimings:
-    """Seconds since the order, in the order in which they are reached."""
+    """Seconds since the order was placed."""
 
     created: float
     started: float
@@ -94,7 +96,7 @@ class ContainerTimings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerReport:
-    """What came of an order. The exit code is the engine's word; nothing that the program printed can change it."""
+    """The result of an order. The exit code comes from the engine, so the output of the program cannot change it."""
 
     container_id: str
     image_id: str
@@ -105,7 +107,7 @@ class ContainerReport:
     log_cut: bool
     timings: ContainerTimings
     output_complete: bool
-    """Whether all of /output arrived, but for what was refused."""
+    """Whether all of /output was copied, except refused files."""
     refused: tuple[RefusedOutput, ...] = ()
-    """The first hundred."""
+    """The first hundred refused files."""
     refused_count: int = 0

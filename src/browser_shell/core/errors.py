@@ -1,28 +1,28 @@
 """Every error of a call: its code, its exit code, its advice for the model, and the exceptions that carry them.
 
-BrowserShellError            unexpected fault in the server (exit 127)
-├── CallRefused              the call may not happen; nothing ran
-│   ├── ArgumentsInvalid     outside the grammar (exit 2)
-│   ├── PolicyBlocked        inside the grammar, against the policy (exit 126)
-│   ├── NameNotResolved      the host of the URL has no address (exit 1)
-│   ├── HookFailed           a hook crashed or took too long (exit 126)
-│   └── TryLater             allowed, but not now (exit 75)
-│       ├── HumanInControl       a person controls the browser
-│       ├── RateLimited          too many calls in this time, or at once
-│       ├── BudgetExceeded       the budget of this task is used up
-│       └── LimitsUnavailable    calls cannot be counted
-├── ExecutionTimedOut        the deadline passed and the command was killed (exit 124)
-├── SandboxUnavailable       the command never ran, or its end is unknown (exit 127)
-│   ├── BrowserUnavailable       Chromium is down or restarting
-│   │   └── JailUnavailable          the jail cannot be created; the browser does not start
-│   └── EngineUnavailable        the container engine did not run the job
-├── SandboxViolation         a container job broke a rule of its container (exit 126)
-├── SessionGone              the page of the session is lost (exit 1)
-├── DialogOpen               a dialog blocks the page (exit 1)
-├── OutputTooLarge           more output than the server returns (exit 1)
-├── AuditUnavailable         the call could not be recorded, so it did not run (exit 75)
-├── UnknownTool              no such tool on this endpoint (a protocol error)
-└── ConfigurationInvalid     a setting or policy file is wrong; the server does not start
+BrowserShellError            unexpected fault in the server (exit 127).
+├── CallRefused              the call may not happen; nothing ran.
+│   ├── ArgumentsInvalid     outside the grammar (exit 2).
+│   ├── PolicyBlocked        inside the grammar, against the policy (exit 126).
+│   ├── NameNotResolved      the host of the URL has no address (exit 1).
+│   ├── HookFailed           a hook crashed or took too long (exit 126).
+│   └── TryLater             allowed, but not now (exit 75).
+│       ├── HumanInControl       a person controls the browser.
+│       ├── RateLimited          too many calls in this time, or at once.
+│       ├── BudgetExceeded       the budget of this task is used up.
+│       └── LimitsUnavailable    calls cannot be counted.
+├── ExecutionTimedOut        the deadline passed and the command was killed (exit 124).
+├── SandboxUnavailable       the command never ran, or its end is unknown (exit 127).
+│   ├── BrowserUnavailable       Chromium is down or restarting.
+│   │   └── JailUnavailable          the jail cannot be created; the browser does not start.
+│   └── EngineUnavailable        the container engine did not run the job.
+├── SandboxViolation         a container job broke a rule of its container (exit 126).
+├── SessionGone              the page of the session is lost (exit 1).
+├── DialogOpen               a dialog blocks the page (exit 1).
+├── OutputTooLarge           more output than the server returns (exit 1).
+├── AuditUnavailable         the call could not be recorded, so it did not run (exit 75).
+├── UnknownTool              no such tool on this endpoint (a protocol error).
+└── ConfigurationInvalid     a setting or policy file is wrong; the server does not start.
 """
 
 from __future__ import annotations

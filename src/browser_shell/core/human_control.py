@@ -1,4 +1,4 @@
-"""A person at the live view goes first."""
+"""Precedence of a person at the live view over agents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from browser_shell.core.ports import HumanControl
 
 
 def refuse_while_human_controls(human: HumanControl) -> None:
-    """Raises: HumanInControl, with how long to wait."""
+    """Raises: HumanInControl, with the seconds to wait."""
     seconds = ceil(human.seconds_left())
     if seconds > 0:
         raise HumanInControl(

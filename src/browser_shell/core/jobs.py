@@ -1,4 +1,4 @@
-"""What a test run says about itself. Its own word: the exit code and the end are the engine's."""
+"""The test report of a job. The job writes it, so it is untrusted; exit code and end come from the engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class FailedTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """Counts by outcome, and the failures that there was room for."""
+    """Counts by outcome, and the first failures."""
 
     passed: int = 0
     failed: int = 0
@@ -27,5 +27,5 @@ class JobReport:
     failures_left_out: int = 0
 
     @property
-    def all_well(self) -> bool:
+    def has_no_failures(self) -> bool:
         return not (self.failed or self.errors or self.timed_out)

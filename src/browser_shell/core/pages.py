@@ -1,4 +1,4 @@
-"""What an agent is told about open pages."""
+"""Open pages as agents see them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
-    """One tab of a session. Tab ids are the session's own and say nothing about other sessions."""
+    """One tab of a session. Tab ids are numbered per session and reveal nothing about other sessions."""
 
     tab_id: str
     url: str
@@ -17,7 +17,7 @@ class Tab:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialog:
-    """A JavaScript dialog that blocks its page until it is answered. The message is the page's own words."""
+    """A JavaScript dialog, which blocks its page until it is answered. The message comes from the page."""
 
     kind: str
     message: str

@@ -1,48 +1,49 @@
-"""What a call will do once its arguments have been understood. No raw argv lives beyond these types."""
+"""Plans: the typed form of a call after its arguments are parsed. No raw argv is used beyond these types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from ipaddress import IPv4Address, IPv6Address
 from types import MappingProxyType
 from typing import TypeAlias
+
+from browser_shell.core.egress import IpAddress
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlTarget:
-    """A URL after WHATWG parsing. Only `href`, the canonical serialisation, is ever handed on."""
+    """A URL after WHATWG parsing. Only `href`, the canonical form, is passed on."""
 
     href: str
     scheme: str
     host: str
-    """Canonical ASCII host without brackets and without a trailing dot; empty for `about:blank`."""
+    """Canonical ASCII host without brackets and trailing dot; '' for `about:blank`."""
     port: int
-    address: IPv4Address | IPv6Address | None = None
-    """Set when the host is an address literal."""
+    address: IpAddress | None = None
+    """The address, if the host is an address literal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserCommand:
-    """One subcommand of `browser-shell`, already inside the grammar of `policy/commands.py`."""
+    """One subcommand of `browser-shell`, inside the grammar of `policy/commands.py`."""
 
     session_id: str
     name: str
     """The subcommand, for example `open` or `wait`."""
     operands: tuple[str, ...] = ()
-    """Positional values in order. For `open` it is the canonical href."""
+    """Positional values in order. `open` has the canonical URL."""
     options: Mapping[str, str] = field(default_factory=lambda: NO_OPTIONS)
-    """Canonical option name without dashes, to its value; a switch has the value ''."""
+    """Values by canonical option name without dashes. A switch has the value ''."""
     timeout_seconds: int
     targets: tuple[UrlTarget, ...] = ()
-    """Every URL that this command asks the browser to visit."""
+    """All URLs that this command opens."""
 
     @property
     def typed_text(self) -> str | None:
-        """What goes into the page as if by a person: it may be a password. None for commands that type nothing."""
+        """The text that the command types, which may be a password; None for commands that type nothing."""
         match self.name:
             case "fill" | "type" | "select":
                 return "\n".join(self.operands[1:])
@@ -55,17 +56,17 @@ class BrowserCommand:
 
     @property
     def host(self) -> str:
-        """For records."""
+        """The host of the first URL, for records."""
         return self.targets[0].host if self.targets else ""
 
     @property
     def overhead_seconds(self) -> int:
-        """What the backend may need beyond the timeout, as a matter of course."""
+        """Seconds that the backend may need beyond the timeout."""
         return 0
 
 
 class JobRunner(Enum):
-    """The programs that a job can be. There is no other, and none takes a command of the caller's."""
+    """The programs that a job can run. None of them executes a command of the caller."""
 
     PYTEST = "pytest"
     PLAYWRIGHT_PYTHON = "playwright-python"
@@ -74,23 +75,23 @@ class JobRunner(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerJob:
-    """One run of tests in a fresh container, already inside the grammar of `policy/job_arguments.py`."""
+    """One run of tests in a fresh container, inside the grammar of `policy/job_arguments.py`."""
 
     name: str
-    """The tool that was called."""
+    """The name of the tool."""
     runner: JobRunner
     project: str = "."
-    """Directory of the workspace in which the runner starts."""
+    """Directory in the workspace in which the runner starts."""
     tests: tuple[str, ...] = ()
-    """Files, directories and single tests, relative to the project; none means all."""
+    """Files, directories and single tests, relative to the project. An empty tuple selects all tests."""
     keyword: str = ""
     markers: str = ""
     max_failures: int = 0
-    """0 means: go on to the end."""
+    """Number of failures after which the run stops; 0 for no limit."""
     workers: int = 1
     retries: int = 0
     output_lines: int = 50
-    """How many of the last lines of output the caller wants to see."""
+    """Number of last output lines in the answer."""
     screenshots: bool = False
     videos: bool = False
     traces: bool = False
@@ -102,7 +103,7 @@ class ContainerJob:
 
     @property
     def overhead_seconds(self) -> int:
-        """Making the container, ending it, and reading what it left behind."""
+        """Seconds to create and remove the container, and to read its output."""
         return 120
 
 

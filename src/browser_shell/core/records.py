@@ -1,4 +1,4 @@
-"""Typed audit records. What a person typed is in them only as `SecretText`, of which the log keeps length and HMAC."""
+"""Typed audit records. Typed text is in them only as `SecretText`, of which the log keeps length and HMAC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class RecordKind(Enum):
-    """The audit vocabulary."""
+    """Kinds of audit records."""
 
     MCP_TOOL_CALL = "MCP_TOOL_CALL"
     POLICY_BLOCKED = "POLICY_BLOCKED"
@@ -31,20 +31,20 @@ class RecordKind(Enum):
     TAKEOVER_BEGUN = "TAKEOVER_BEGUN"
     TAKEOVER_ENDED = "TAKEOVER_ENDED"
     RUN_REMOVED = "RUN_REMOVED"
-    """A finished run, its evidence included, is removed because it is old or there are too many."""
+    """A finished run is removed with its evidence, because of its age or the total size of all runs."""
 
     @property
     def announces_act(self) -> bool:
-        """Whether something is about to happen. Such a record is on the disk before it does."""
-        return self in _INTENTS
+        """Whether the record announces an act. It is on the disk before the act begins."""
+        return self in _ANNOUNCEMENTS
 
     @property
     def reports_end(self) -> bool:
-        """Whether something is over. Such a record is kept and written later when the disk is full now."""
+        """Whether the record reports the end of an act. While the disk is full, it is kept and written later."""
         return self in _ENDS
 
 
-_INTENTS = frozenset(
+_ANNOUNCEMENTS = frozenset(
     {
         RecordKind.SANDBOX_EXEC,
         RecordKind.MCP_CONTAINER_SPAWN,
@@ -69,7 +69,7 @@ _ENDS = frozenset(
 
 
 class SecretText:
-    """Text that must not be written down. It does not show in `repr`, so it cannot slip into a log line."""
+    """Text that must not be logged. `repr` hides it, so that it cannot slip into a log line."""
 
     __slots__ = ("_text",)
 
@@ -93,41 +93,41 @@ class AuditRecord:
     tool: str
     session_id: str = ""
     trace_id: str = ""
-    """The caller's W3C trace id (`trace_id_of`), so that this record can be found from the caller's traces."""
+    """The caller's W3C trace id, which connects this record with the caller's traces."""
     subcommand: str = ""
     host: str = ""
-    """Host of the URL asked for. Paths and queries may hold secrets and stay out."""
+    """Host of the requested URL. Path and query may hold secrets and are left out."""
     rule_id: str = ""
     error: str = ""
     exit_code: int | None = None
     judged_ms: float | None = None
-    """From the call's arrival to the policy's decision."""
+    """Milliseconds from the arrival of the call to the decision of the policy."""
     ran_ms: float | None = None
-    """The act itself."""
+    """Milliseconds of execution."""
     duration_ms: float | None = None
-    """All of it."""
+    """Milliseconds of the whole call."""
     text: SecretText | None = None
-    """What was typed. The log writes `text_length` and `text_hmac` instead."""
+    """Typed text. The log writes `text_length` and `text_hmac` instead."""
     suppressed_records: int | None = None
-    """This record stands for so many of its kind that were not written one by one."""
+    """Number of similar records that this one replaces."""
     run_id: str = ""
     container_id: str = ""
     image: str = ""
-    """By digest or local id."""
+    """Digest or local id."""
     limits: str = ""
-    """Of a container, in words."""
+    """Limits of a container, as text."""
     path: str = ""
-    """Of an artifact, relative to the run's output."""
+    """Path of an artifact, relative to the output of the run."""
     size_bytes: int | None = None
     sha256: str = ""
-    """Of an artifact, or of the evidence of a run."""
+    """Hash of an artifact, or of the evidence of a run."""
     durable: bool = False
     """Write to the disk before `record` returns, because the next step relies on it. Not a field of the line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Where a record stands in the log: evidence elsewhere names it by these."""
+    """The position of a record in the log. Evidence refers to the record by it."""
 
     sequence: int
     sha256: str
@@ -137,9 +137,9 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 
 
 def trace_id_of(traceparent: object) -> str:
-    """The trace id in a W3C `traceparent` (Trace Context, section 3.2); '' for anything that is none."""
-    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
-    return found.group(1) if found else ""
+    """Return the trace id of a W3C `traceparent` (Trace Context §3.2), or '' if it is malformed."""
+    match = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
+    return match.group(1) if match else ""
 
 
 def utc_timestamp(seconds: float) -> str:

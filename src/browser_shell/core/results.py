@@ -1,4 +1,4 @@
-"""What came back from a command, before and after it is put into words for a client."""
+"""Results of commands, and the outcomes that clients receive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from browser_shell.core.json_values import JsonObject, JsonValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that the server made and read back: a picture or a document. It never has a path."""
+    """A screenshot or PDF document. Clients receive the content, never a path."""
 
     mime_type: str
     content: bytes
@@ -19,24 +19,24 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """The outcome of one command. `error` is None when `exit_code` is 0, and when the code is that of a test run."""
+    """The result of one command. `error` is None if `exit_code` is 0, or if it is the exit code of a test run."""
 
     exit_code: int
     data: JsonValue = None
     message: str = ""
-    """Goes to `stderr`. With exit code 0 it is a notice."""
+    """Text for `stderr`. With exit code 0 it is a notice."""
     error: ErrorCode | None = None
     rule_id: str = ""
     retry_after_seconds: float | None = None
     attachments: tuple[Attachment, ...] = ()
     run_id: str = ""
-    """Of a container job: where its evidence lies, however it ended."""
+    """Id of a container job, under which its evidence is stored."""
     evidence_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """What the endpoint puts on the wire: the four keys, or `answer` in their place, and what rides beside them."""
+    """The outcome of a call: session_id, exit_code, stdout and stderr, or `answer` instead, and metadata."""
 
     session_id: str
     exit_code: int
@@ -47,7 +47,7 @@ class ToolOutcome:
     retry_after_seconds: float | None = None
     attachments: tuple[Attachment, ...] = ()
     answer: JsonObject | None = None
-    """Of a tool with an output schema of its own."""
+    """The answer of a tool with its own output schema."""
     uses_protocol_errors: bool = False
-    """Whether `error` is to be an error of JSON-RPC."""
+    """Whether `error` becomes a JSON-RPC error."""
     run_id: str = ""

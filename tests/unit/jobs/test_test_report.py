@@ -37,7 +37,7 @@ def test_a_pytest_report_is_counted() -> None:
         ("tests.test_a::test_slow", "Failed: Timeout (>1.0s)"),
         ("tests.test_a::test_broken", "no fixture ä"),
     ]
-    assert not report.all_well
+    assert not report.has_no_failures
 
 
 @pytest.mark.promise("jobs:hostile-reports")
