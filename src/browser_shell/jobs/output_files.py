@@ -59,8 +59,8 @@ class Collected:
     """Whether there were more than `MAX_ENTRIES`."""
 
 
-def create_file(path: Path) -> FileIO:
-    """Open a new private file for writing. Raises: OSError, also when anything exists at `path`."""
+def create_new_file(path: Path) -> FileIO:
+    """Create a private file. Raises: OSError, and FileExistsError when anything exists at `path`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return FileIO(os.open(path, flags, 0o600), "w")
 

@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 
 from browser_shell.core.containers import RefusalReason, RefusedOutput
-from browser_shell.jobs.output_files import create_file, readable_name, write_all
+from browser_shell.jobs.output_files import create_new_file, readable_name, write_all
 
 MAGIC = b"browser-shell hand-over 1\n"
 RECORD = struct.Struct(">cHQ")
@@ -124,7 +124,7 @@ class HandoverReader:
             if kind == b"D":
                 target.mkdir(mode=0o700)
             else:
-                self._file = create_file(target)
+                self._file = create_new_file(target)
         except FileExistsError as error:
             # A real directory never lists a name twice.
             raise ValueError("a name occurs twice") from error

@@ -15,7 +15,7 @@ from browser_shell.core.ports import Clock
 from browser_shell.jobs.containers.creation import HANDOVER_SECONDS
 from browser_shell.jobs.containers.engine_api import ContainerState, EngineApi, engine_faults
 from browser_shell.jobs.containers.handover import HandoverReader
-from browser_shell.jobs.output_files import create_file, write_all
+from browser_shell.jobs.output_files import create_new_file, write_all
 
 _HANDOVER_STREAM = 1
 _INIT_TIMEOUT_EXIT_CODE = 124
@@ -52,7 +52,7 @@ class ContainerRun:
         self._clock = clock
         self._deadline_passed = False
         with _disk_faults():
-            self._log = create_file(order.log_path)
+            self._log = create_new_file(order.log_path)
         self._log_size = 0
         self.log_cut = False
         self.handover = HandoverReader(
