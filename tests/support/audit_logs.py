@@ -1,4 +1,4 @@
-"""Audit logs to look at and to break."""
+"""Audit logs for tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def entries(path: Path) -> list[dict[str, object]]:
 
 
 def call_ids(path: Path) -> list[object]:
-    """Of the records that were not written by the log itself."""
+    """Call ids of all records except those that the log writes about itself."""
     return [entry["call_id"] for entry in entries(path) if entry["kind"] not in OWN_KINDS]
 
 
@@ -36,10 +36,14 @@ def checked(path: Path, *, known: Sequence[bytes] = ()) -> Verdict:
     return verify_log(path, key=PublicKey.read(path.with_suffix(".pub")), known=known)
 
 
+def a_writer(path: Path, **options: float) -> JsonLinesAudit:
+    return JsonLinesAudit(path=path, clock=FakeClock(), **options)  # type: ignore[arg-type] # whole numbers are floats
+
+
 async def a_log(directory: Path, *, records: int = 20, checkpoint_records: int = 6) -> Path:
     """A closed log with several checkpoints."""
     path = directory / "audit.jsonl"
-    with JsonLinesAudit(path=path, clock=FakeClock(), checkpoint_records=checkpoint_records) as audit:
+    with a_writer(path, checkpoint_records=checkpoint_records) as audit:
         for number in range(records):
             await audit.record(a_record(call_id=f"c{number}"))
     return path

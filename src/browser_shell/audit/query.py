@@ -1,4 +1,4 @@
-"""Reads logs, also while a server writes to them, for people and programs that look at records."""
+"""Read and select records, also while a server writes the log."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _BUFFER_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line that could be read."""
+    """One parsed line."""
 
     file: str
     line: int
     raw: bytes
     members: dict[str, JsonValue]
 
-    def word(self, name: str) -> str:
+    def text(self, name: str) -> str:
+        """Return a member as text, '' if it is missing."""
         value = self.members.get(name, "")
         return value if isinstance(value, str) else str(value)
 
@@ -38,50 +39,50 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which records are wanted. Times are compared as the log writes them, in UTC."""
+    """Filters for records. Empty filters match everything. Times have the form of the log, in UTC."""
 
     since: str = ""
     until: str = ""
     subject: str = ""
     session: str = ""
 
-    def takes(self, entry: Entry) -> bool:
-        time = entry.word("time")
+    def matches(self, entry: Entry) -> bool:
+        time = entry.text("time")
         return (
             (not self.since or time >= self.since)
             and (not self.until or time < self.until)
-            and (not self.subject or entry.word("subject") == self.subject)
-            and (not self.session or entry.word("session_id") == self.session)
+            and (not self.subject or entry.text("subject") == self.subject)
+            and (not self.session or entry.text("session_id") == self.session)
         )
 
 
 def parse_timestamp(text: str) -> str:
-    """A date or time that a person typed, as records have it; UTC without a zone. Raises: ConfigurationInvalid."""
+    """Convert a date or time to the form of the log; UTC if it has no zone. Raises: ConfigurationInvalid."""
     try:
-        when = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as cause:
         raise ConfigurationInvalid(f"{text[:40]!r} is not a date or time such as 2027-01-15T08:00:00Z") from cause
-    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
-    return when.isoformat(timespec="milliseconds")
+    time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return time.isoformat(timespec="milliseconds")
 
 
 @contextmanager
-def opened_files(files: LogFiles) -> Iterator[list[tuple[str, BinaryIO]]]:
-    """All files of a log, oldest first, each once. Raises: OSError."""
-    with ExitStack() as held:
-        # The active one first: should it become a full one now, it is the newest that there is to read.
-        active = _open(held, files.active) if files.active.exists() else None
-        found = [(path.name, _open(held, path)) for path in files.rotated()]
-        if active is not None and all(_identity(active) != _identity(file) for _, file in found):
-            found.append((files.active.name, active))
-        if not found:
+def open_log_files(files: LogFiles) -> Iterator[list[tuple[str, BinaryIO]]]:
+    """Open all files of a log, oldest first. Raises: OSError."""
+    with ExitStack() as stack:
+        # The active file first: if it is rotated now, it appears among the full files and is not read twice.
+        active = _open(stack, files.active) if files.active.exists() else None
+        opened = [(path.name, _open(stack, path)) for path in files.rotated()]
+        if active is not None and all(_identity(active) != _identity(file) for _, file in opened):
+            opened.append((files.active.name, active))
+        if not opened:
             raise FileNotFoundError(f"no audit log at {files.active}")
-        yield found
+        yield opened
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
-    """Every whole line that is JSON. Whether it is true is the business of `verify`. Raises: OSError."""
-    with opened_files(LogFiles(path)) as opened:
+    """Read every complete JSON line without verifying it. Raises: OSError."""
+    with open_log_files(LogFiles(path)) as opened:
         for name, file in opened:
             for number, raw in enumerate(file, 1):
                 members = read_entry(raw) if raw.endswith(b"\n") else None
@@ -90,14 +91,14 @@ def read_entries(path: Path) -> Iterator[Entry]:
 
 
 def follow_entries(path: Path, *, pause: Callable[[], None]) -> Iterator[Entry]:
-    """Lines that come after now, for ever; `pause` is called when there is nothing new. Raises: OSError."""
+    """Yield new lines without end. Calls `pause` when there is nothing new. Raises: OSError."""
     file = path.open("rb")
-    # At once, not when somebody asks for the first line.
+    # Outside of the generator, which would seek only when the first line is requested.
     file.seek(0, os.SEEK_END)
-    return _lines_from(path, file, pause)
+    return _follow(path, file, pause)
 
 
-def _lines_from(path: Path, file: BinaryIO, pause: Callable[[], None]) -> Iterator[Entry]:
+def _follow(path: Path, file: BinaryIO, pause: Callable[[], None]) -> Iterator[Entry]:
     rest, number, successor = b"", 0, None
     try:
         while True:
@@ -110,19 +111,19 @@ def _lines_from(path: Path, file: BinaryIO, pause: Callable[[], None]) -> Iterat
                     yield Entry(file=path.name, line=number, raw=rest, members=members)
                 rest = b""
             elif not piece and successor is not None:
-                # The old file was full before the new one had the name, and has now been read to its end.
+                # The old file was complete before the new one got its name, and is now read to its end.
                 file.close()
                 file, successor, rest, number = successor, None, b"", 0
             elif not piece:
-                successor = _reopened(path, file)
+                successor = _open_successor(path, file)
                 if successor is None:
                     pause()
     finally:
         file.close()
 
 
-def _reopened(path: Path, file: BinaryIO) -> BinaryIO | None:
-    """The file that has taken the name, when it is another one."""
+def _open_successor(path: Path, file: BinaryIO) -> BinaryIO | None:
+    """Open the file that now has the name; None if it is still the same one."""
     try:
         newer = path.open("rb")
     except FileNotFoundError:
@@ -133,10 +134,10 @@ def _reopened(path: Path, file: BinaryIO) -> BinaryIO | None:
     return newer
 
 
-def _open(held: ExitStack, path: Path) -> BinaryIO:
-    return held.enter_context(path.open("rb", buffering=_BUFFER_BYTES))
+def _open(stack: ExitStack, path: Path) -> BinaryIO:
+    return stack.enter_context(path.open("rb", buffering=_BUFFER_BYTES))
 
 
 def _identity(file: BinaryIO) -> tuple[int, int]:
-    facts = os.fstat(file.fileno())
-    return facts.st_dev, facts.st_ino
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino

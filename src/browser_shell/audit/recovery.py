@@ -1,84 +1,75 @@
-"""Opens a log where it ended: finds the last line that counts, and refuses a log that somebody cut or changed."""
+"""Open a log at its end, after a stop or a crash. A log that was cut or changed is refused."""
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from browser_shell.audit.chain import (
-    GENESIS,
-    Checkpoint,
-    OwnKind,
-    digest_of,
-    line_start,
-    read_checkpoint,
-    split_signature,
-)
-from browser_shell.audit.signing import PublicKey, SigningKey
-from browser_shell.audit.storage import LogFiles, open_private, read_if_there
+from browser_shell.audit.chain import GENESIS, OwnKind, digest_of, line_start
+from browser_shell.audit.signing import SigningKey, signed_checkpoint
+from browser_shell.audit.storage import LogFiles, open_private, read_if_exists
 from browser_shell.core.errors import ConfigurationInvalid
+from browser_shell.core.ports import NewId
 
-_LINES_BEFORE_THE_HEAD = 2
-"""A log has at most these, its opening and its first checkpoint, before it has a head. Nothing ran by then."""
+_MAX_LINES_WITHOUT_HEAD = 2
+"""The opening record and the first checkpoint are written before the head, and no call runs before that."""
 _CHAINED = b'{"prev":"'
-_ADVICE = "`browser-shell audit verify` tells more; to begin a new log, move its files elsewhere and keep them"
+_ADVICE = "`browser-shell audit verify` shows details; to start a new log, move its files elsewhere and keep them"
 
 
 @dataclass(slots=True, kw_only=True)
 class OpenedLog:
-    """Where to go on."""
+    """The end of a log, where the next line goes."""
 
     file: int
     key: SigningKey
     log_id: str
     end: int = 0
-    """Bytes of the active file that count."""
+    """Valid bytes of the active file."""
     last_sequence: int = 0
     last_sha256: str = GENESIS
     first_unsigned: int = 1
     unsigned: list[bytes] = field(default_factory=list)
     """Hashes of the lines that the next checkpoint covers."""
     torn_bytes: int = 0
-    """Of a line that a crash left unfinished. Nobody was told that it was written."""
+    """Size of an incomplete last line, which was never acknowledged."""
+
+    def advance(self, line: bytes, *, is_checkpoint: bool) -> None:
+        """Count a line that follows the last one."""
+        self.last_sequence, self.last_sha256 = self.last_sequence + 1, digest_of(line)
+        if is_checkpoint:
+            self.unsigned, self.first_unsigned = [], self.last_sequence
+        self.unsigned.append(bytes.fromhex(self.last_sha256))
 
 
-def open_log(files: LogFiles, new_id: Callable[[], str]) -> OpenedLog:
-    """The caller holds the lock. Raises: ConfigurationInvalid, OSError."""
-    head = read_if_there(files.head)
+def open_log(files: LogFiles, new_id: NewId) -> OpenedLog:
+    """Open the log; the caller holds the lock. Raises: ConfigurationInvalid, OSError."""
+    head = read_if_exists(files.head)
     if head is None:
-        _set_aside_older_format(files)
+        _set_aside_unchained_log(files)
     file = open_private(files.active, os.O_RDWR)
     try:
-        return _begin(files, file, new_id) if head is None else _resume(files, file, head)
+        return _start_log(files, file, new_id) if head is None else _resume_log(files, file, head)
     except BaseException:
         os.close(file)
         raise
 
 
-def signed_checkpoint(line: bytes, key: PublicKey) -> Checkpoint | None:
-    """The checkpoint in a line, when this key signed it."""
-    parts, checkpoint = split_signature(line), read_checkpoint(line)
-    if parts is None or checkpoint is None or checkpoint.key != key.key_id or not key.has_signed(*parts):
-        return None
-    return checkpoint
-
-
-def _begin(files: LogFiles, file: int, new_id: Callable[[], str]) -> OpenedLog:
+def _start_log(files: LogFiles, file: int, new_id: NewId) -> OpenedLog:
     lines = os.pread(file, 64 * 1024, 0).count(b"\n")
-    if files.rotated() or lines > _LINES_BEFORE_THE_HEAD:
+    if files.rotated() or lines > _MAX_LINES_WITHOUT_HEAD:
         raise _damaged(files.head, "is missing, and the log has records")
     try:
         key = SigningKey.read(files.key)
     except FileNotFoundError:
-        key = SigningKey.make(files.key)
+        key = SigningKey.generate(files.key)
     os.ftruncate(file, 0)
     return OpenedLog(file=file, key=key, log_id=new_id())
 
 
-def _resume(files: LogFiles, file: int, head: bytes) -> OpenedLog:
+def _resume_log(files: LogFiles, file: int, head: bytes) -> OpenedLog:
     try:
         key = SigningKey.read(files.key)
     except FileNotFoundError as cause:
@@ -86,8 +77,8 @@ def _resume(files: LogFiles, file: int, head: bytes) -> OpenedLog:
     checkpoint = signed_checkpoint(head, key.public)
     if checkpoint is None:
         raise _damaged(files.head, f"is not signed with {files.key.name}")
-    opened = OpenedLog(file=file, key=key, log_id=checkpoint.log)
-    _step(opened, checkpoint.seq, head, is_checkpoint=True)
+    opened = OpenedLog(file=file, key=key, log_id=checkpoint.log, last_sequence=checkpoint.seq - 1)
+    opened.advance(head, is_checkpoint=True)
     size = os.fstat(file).st_size
     if size == 0:
         _require_at_end_of_rotated(files, head)
@@ -97,55 +88,49 @@ def _resume(files: LogFiles, file: int, head: bytes) -> OpenedLog:
         if at < 0:
             _require_at_end_of_rotated(files, head)
         opened.end = at + len(head) if at >= 0 else 0
-        _read_on(files, opened, content)
+        _read_after_head(files, opened, content)
     opened.torn_bytes = size - opened.end
     os.ftruncate(file, opened.end)
     return opened
 
 
-def _read_on(files: LogFiles, opened: OpenedLog, content: mmap.mmap) -> None:
-    """Goes from the head to the end of the last whole line."""
+def _read_after_head(files: LogFiles, opened: OpenedLog, content: mmap.mmap) -> None:
+    """Advance from the head to the end of the last complete line."""
     while (line_end := content.find(b"\n", opened.end)) >= 0:
-        line = content[opened.end : line_end + 1]
-        start = line_start(opened.last_sha256, opened.last_sequence + 1)
+        line, sequence = content[opened.end : line_end + 1], opened.last_sequence + 1
+        start = line_start(opened.last_sha256, sequence)
         if not line.startswith(start):
-            raise _damaged(files.active, f"record {opened.last_sequence + 1} does not follow from the one before")
+            raise _damaged(files.active, f"record {sequence} does not follow from the record before it")
         is_checkpoint = line.startswith(OwnKind.CHECKPOINT.value.encode() + b'"', len(start))
         if is_checkpoint and signed_checkpoint(line, opened.key.public) is None:
-            raise _damaged(files.active, f"checkpoint {opened.last_sequence + 1} is not signed by us")
-        _step(opened, opened.last_sequence + 1, line, is_checkpoint=is_checkpoint)
+            raise _damaged(files.active, f"checkpoint {sequence} is not signed with {files.key.name}")
+        opened.advance(line, is_checkpoint=is_checkpoint)
         opened.end = line_end + 1
 
 
-def _step(opened: OpenedLog, sequence: int, line: bytes, *, is_checkpoint: bool) -> None:
-    opened.last_sequence, opened.last_sha256 = sequence, digest_of(line)
-    if is_checkpoint:
-        opened.unsigned, opened.first_unsigned = [], sequence
-    opened.unsigned.append(bytes.fromhex(opened.last_sha256))
-
-
 def _require_at_end_of_rotated(files: LogFiles, head: bytes) -> None:
-    """A full file ends with a checkpoint, so the head is its last line until the new file has one."""
+    """Accept a head that is the last line of the latest full file: a full file ends with a checkpoint."""
     rotated = files.rotated()
     if rotated:
         with rotated[-1].open("rb") as full:
             full.seek(max(0, full.seek(0, os.SEEK_END) - len(head)))
             if full.read() == head:
                 return
-    raise _damaged(files.active, f"does not hold its latest checkpoint, which {files.head.name} names: it was cut")
+    raise _damaged(files.active, f"does not contain the checkpoint in {files.head.name}: the log was cut")
 
 
-def _set_aside_older_format(files: LogFiles) -> None:
-    """Lines without a chain, from before version 0.2, prove nothing: they are kept under another name."""
-    content = read_if_there(files.active) if files.active.is_file() and not files.active.is_symlink() else None
-    if content and not files.key.exists() and not content.startswith(_CHAINED):
-        target = files.active.with_suffix(".unchained")
-        if target.exists():
-            raise _damaged(files.active, "is not a log of ours")
-        files.active.rename(target)
-    elif content and not files.key.exists():
+def _set_aside_unchained_log(files: LogFiles) -> None:
+    """Rename a log from before version 0.2, whose lines are not chained."""
+    content = read_if_exists(files.active) if files.active.is_file() and not files.active.is_symlink() else None
+    if not content or files.key.exists():
+        return
+    if content.startswith(_CHAINED):
         raise _damaged(files.key, "is missing, and the log has records")
+    target = files.active.with_suffix(".unchained")
+    if target.exists():
+        raise _damaged(files.active, "is not an audit log")
+    files.active.rename(target)
 
 
-def _damaged(path: Path, what: str) -> ConfigurationInvalid:
-    return ConfigurationInvalid(f"audit log: {path} {what}. {_ADVICE}")
+def _damaged(path: Path, problem: str) -> ConfigurationInvalid:
+    return ConfigurationInvalid(f"audit log: {path} {problem}. {_ADVICE}")

@@ -1,4 +1,4 @@
-"""From a record to the members of its line. The last place where a secret can be kept out."""
+"""Serialise records to the members of a line. This is the last point at which a secret can be kept out of the log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from operator import attrgetter
 
 from browser_shell.core.records import AuditRecord
 
-LONGEST_VALUE_CHARACTERS = 512
-_PLAIN = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text", "durable"})
-_values = attrgetter(*_PLAIN)
-_NOTHING = (None, "")
-# No caller puts these in a record. Should one begin to, the log must not be where it is found out.
+_MAX_VALUE_CHARACTERS = 512
+_FIELDS = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text", "durable"})
+_values = attrgetter(*_FIELDS)
+# Defence in depth: no caller puts these into a record.
 _SECRET = re.compile(
     r"[?&;][\w.%\[\]-]{1,64}="  # a query string
     r"|\beyJ[\w-]{8,}\.[\w-]{4,}"  # a JSON web token
@@ -24,11 +23,11 @@ _SECRET = re.compile(
 
 
 def serialise_record(record: AuditRecord, *, text_key: bytes) -> dict[str, str | int | float]:
-    """What is written of a record: no empty members, no long ones, no text that was typed."""
+    """Return the members of a record, without empty ones. Typed text becomes its length and its HMAC."""
     members: dict[str, str | int | float] = {
         name: sanitise_value(value) if isinstance(value, str) else value
-        for name, value in zip(_PLAIN, _values(record), strict=True)
-        if value not in _NOTHING
+        for name, value in zip(_FIELDS, _values(record), strict=True)
+        if value not in (None, "")
     }
     if record.text is not None:
         text = record.text.reveal()
@@ -38,9 +37,9 @@ def serialise_record(record: AuditRecord, *, text_key: bytes) -> dict[str, str |
 
 
 def sanitise_value(value: str) -> str:
-    """A word as the log has it: whoever compares one with the log must compare this."""
+    """Return a value as the log contains it: secrets withheld, long values cut."""
     if _SECRET.search(value):
         return f"[withheld: {len(value)} characters]"
-    if len(value) > LONGEST_VALUE_CHARACTERS:
-        return f"{value[:LONGEST_VALUE_CHARACTERS]}[{len(value) - LONGEST_VALUE_CHARACTERS} characters cut]"
+    if len(value) > _MAX_VALUE_CHARACTERS:
+        return f"{value[:_MAX_VALUE_CHARACTERS]}[{len(value) - _MAX_VALUE_CHARACTERS} characters cut]"
     return value

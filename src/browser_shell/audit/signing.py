@@ -1,4 +1,4 @@
-"""The log's keys: one Ed25519 key that signs checkpoints, and a key derived from it that blinds typed text."""
+"""Keys of a log: an Ed25519 key that signs checkpoints, and a key derived from it for the HMAC of typed text."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from browser_shell.audit.chain import Checkpoint, read_checkpoint, split_signature
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.process.atomic_file import replace_file
 
 _RAW = serialization.Encoding.Raw, serialization.PublicFormat.Raw
 _PEM = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-_READABLE_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_ACCESS = stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """Checks what the log's key signed."""
+    """The key that verifies checkpoints."""
 
     key: Ed25519PublicKey
 
@@ -56,9 +57,17 @@ class PublicKey:
         return cls(key)
 
 
+def signed_checkpoint(line: bytes, key: PublicKey) -> Checkpoint | None:
+    """Parse a checkpoint; None unless `key` signed it."""
+    parts, checkpoint = split_signature(line), read_checkpoint(line)
+    if parts is None or checkpoint is None or checkpoint.key != key.key_id or not key.has_signed(*parts):
+        return None
+    return checkpoint
+
+
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """The secret of one log. Whoever has it can write another history; see docs/reference/audit.md."""
+    """The private key of one log. Its owner can forge the whole log; see docs/reference/audit.md."""
 
     key: Ed25519PrivateKey
 
@@ -70,11 +79,11 @@ class SigningKey:
         return self.key.sign(content)
 
     def text_key(self) -> bytes:
-        """Keyed, because a plain hash of a short password can be guessed from the log alone."""
+        """Return the HMAC key for typed text. An unkeyed hash of a short password could be reversed by guessing."""
         return hmac.digest(self.key.private_bytes_raw(), b"browser-shell audit text 1", "sha256")
 
     @classmethod
-    def make(cls, path: Path) -> Self:
+    def generate(cls, path: Path) -> Self:
         """Raises: OSError."""
         key = Ed25519PrivateKey.generate()
         pem = key.private_bytes(
@@ -85,18 +94,18 @@ class SigningKey:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises: ConfigurationInvalid; FileNotFoundError when there is none."""
+        """Raises: ConfigurationInvalid; FileNotFoundError."""
         try:
             file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             raise
         except OSError as cause:
             raise ConfigurationInvalid(f"signing key {path}: {cause.strerror}") from cause
-        with os.fdopen(file, "rb") as opened:
-            facts = os.fstat(file)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & _READABLE_BY_OTHERS:
-                raise ConfigurationInvalid(f"signing key {path}: must be a file of ours that nobody else can read")
-            content = opened.read()
+        with os.fdopen(file, "rb") as reader:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & _OTHERS_ACCESS:
+                raise ConfigurationInvalid(f"signing key {path}: must be a file that only this user can read")
+            content = reader.read()
         try:
             key = serialization.load_pem_private_key(content, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as cause:

@@ -1,8 +1,9 @@
-"""The files of one log, side by side in one directory, and how small ones are replaced whole."""
+"""The files of a log: names, permissions and the writer's lock."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import stat
@@ -11,18 +12,18 @@ from pathlib import Path
 
 from browser_shell.core.errors import ConfigurationInvalid
 
-OWNER_ONLY = 0o600
+_OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """Names. `audit.jsonl` is written to; full ones are `audit-000001.jsonl` and so on."""
+    """Paths of one log. `audit.jsonl` is the active file; full files are `audit-000001.jsonl` and so on."""
 
     active: Path
 
     @property
     def head(self) -> Path:
-        """The latest checkpoint, apart from the log: whoever cuts the log must cut this too."""
+        """A copy of the latest checkpoint, which reveals that the end of the log was cut."""
         return self.active.with_suffix(".head")
 
     @property
@@ -39,13 +40,14 @@ class LogFiles:
 
     @property
     def next(self) -> Path:
-        """A new active file that is not yet in place."""
+        """The next active file, before rotation renames it."""
         return self.active.with_suffix(".next")
 
     def rotated(self) -> list[Path]:
-        """The full files, oldest first. Raises: OSError."""
+        """List the full files, oldest first. Raises: OSError."""
         name = re.compile(rf"{re.escape(self.active.stem)}-(\d{{6,}}){re.escape(self.active.suffix)}")
-        found = [(int(match.group(1)), entry) for entry in self._entries() if (match := name.fullmatch(entry.name))]
+        entries = list(self.active.parent.iterdir())
+        found = [(int(match.group(1)), entry) for entry in entries if (match := name.fullmatch(entry.name))]
         return [entry for _, entry in sorted(found)]
 
     def next_rotated(self) -> Path:
@@ -53,12 +55,9 @@ class LogFiles:
         number = int(rotated[-1].stem.rpartition("-")[2]) + 1 if rotated else 1
         return self.active.with_name(f"{self.active.stem}-{number:06d}{self.active.suffix}")
 
-    def _entries(self) -> list[Path]:
-        return list(self.active.parent.iterdir())
-
 
 def require_file_or_nothing(path: Path) -> None:
-    """Raises: ConfigurationInvalid for a link, a device, a directory."""
+    """Raises: ConfigurationInvalid for anything but a regular file or a free path, such as a symbolic link."""
     try:
         regular = stat.S_ISREG(path.lstat().st_mode)
     except FileNotFoundError:
@@ -70,24 +69,35 @@ def require_file_or_nothing(path: Path) -> None:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """A regular file that nobody else can read. Raises: ConfigurationInvalid."""
+    """Open a regular file that only its owner can read. Raises: ConfigurationInvalid."""
     try:
-        file = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, OWNER_ONLY)
+        file = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, _OWNER_ONLY)
     except OSError as cause:
         raise ConfigurationInvalid(f"audit log {path}: {cause.strerror}") from cause
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise ConfigurationInvalid(f"audit log {path}: not a regular file")
     try:
-        os.fchmod(file, OWNER_ONLY)
+        os.fchmod(file, _OWNER_ONLY)
     except OSError as cause:
         os.close(file)
-        raise ConfigurationInvalid(f"audit log {path}: is not ours: {cause.strerror}") from cause
+        raise ConfigurationInvalid(f"audit log {path}: belongs to another user: {cause.strerror}") from cause
     return file
 
 
-def read_if_there(path: Path) -> bytes | None:
-    """Raises: OSError, but not for a file that does not exist."""
+def lock_for_writing(path: Path) -> int:
+    """Take the writer's lock. Raises: BlockingIOError when another process has it; ConfigurationInvalid."""
+    lock = open_private(path, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def read_if_exists(path: Path) -> bytes | None:
+    """Raises: OSError, except for a missing file."""
     with contextlib.suppress(FileNotFoundError):
         return path.read_bytes()
     return None

@@ -1,4 +1,4 @@
-"""Reads a whole log and says whether it is the one that was written: every line, every link, every signature."""
+"""Verify a log: every line, every link and every signature."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ from pathlib import Path
 from typing import BinaryIO
 
 from browser_shell.audit.chain import GENESIS, Checkpoint, merkle_root, read_checkpoint, read_entry
-from browser_shell.audit.query import opened_files
-from browser_shell.audit.recovery import signed_checkpoint
-from browser_shell.audit.signing import PublicKey
-from browser_shell.audit.storage import LogFiles, read_if_there
+from browser_shell.audit.query import open_log_files
+from browser_shell.audit.signing import PublicKey, signed_checkpoint
+from browser_shell.audit.storage import LogFiles, read_if_exists
 
 _START = re.compile(rb'\{"prev":"[0-9a-f]{64}","seq":(\d{1,15}),"kind":"')
 _CHECKPOINT = b',"kind":"CHECKPOINT",'
-_CHECKPOINT_STANDS_BEFORE = 130
-"""No text from outside can stand that early in a line, and none can hold a bare quotation mark."""
-_MOST_PROBLEMS = 50
+_CHECKPOINT_WITHIN = 130
+"""Bytes from the start of a line. Values chosen by callers come later, and JSON escapes their quotation marks."""
+_MAX_PROBLEMS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that a log as it was written would not have."""
+    """One deviation from a log as it was written."""
 
     file: str
     line: int
-    """0 when no line is meant."""
+    """0 if the problem concerns the whole file."""
     sequence: int
-    what: str
+    description: str
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: record {self.sequence}: {self.what}"
+        return f"{place}: record {self.sequence}: {self.description}"
 
 
 @dataclass(slots=True, kw_only=True)
 class Verdict:
-    """What was found."""
+    """The result of a verification."""
 
     problems: list[Problem] = field(default_factory=list)
     files: int = 0
@@ -49,9 +48,9 @@ class Verdict:
     checkpoints: int = 0
     last_signed: Checkpoint | None = None
     unsigned_records: int = 0
-    """At the end, after the last checkpoint: linked, but not yet signed."""
+    """Records after the last checkpoint: linked, but not signed yet."""
     unfinished_bytes: int = 0
-    """Of a last line without an end: a crash, or a write under way."""
+    """Size of a last line without a line end, left by a crash or a write in progress."""
     seconds: float = 0.0
 
     @property
@@ -60,31 +59,31 @@ class Verdict:
 
 
 def verify_log(path: Path, *, key: PublicKey, known: Sequence[bytes] = ()) -> Verdict:
-    """Checks the files of a log against `key`, its head, and checkpoints `known` from elsewhere.
+    """Verify the files of a log against `key`, its head, and `known` checkpoints from elsewhere.
 
-    Raises: OSError when there is nothing to read.
+    Raises: OSError when there is no log.
     """
-    began = time.perf_counter()
+    started = time.perf_counter()
     files = LogFiles(path)
-    # Before the log: it only grows, so it must hold whatever the head says now.
-    head = read_if_there(files.head)
-    walk = _Walk(key)
+    # The head is read before the log. The log only grows, so it must contain this checkpoint.
+    head = read_if_exists(files.head)
+    verification = _Verification(key)
     if head is None:
-        walk.add(files.head.name, 0, 0, "is missing, so a cut end would not be seen")
+        verification.add(files.head.name, 0, 0, "is missing, so a cut at the end would not be detected")
     else:
-        walk.expect(files.head.name, head)
+        verification.expect(files.head.name, head)
     for line in known:
-        walk.expect("the checkpoint given", line)
-    with opened_files(files) as opened:
+        verification.expect("the given checkpoint", line)
+    with open_log_files(files) as opened:
         for name, file in opened:
-            walk.read(name, file, is_last=file is opened[-1][1])
-    walk.finish(files.active.name)
-    walk.verdict.seconds = time.perf_counter() - began
-    return walk.verdict
+            verification.read(name, file, is_last=file is opened[-1][1])
+    verification.finish(files.active.name)
+    verification.verdict.seconds = time.perf_counter() - started
+    return verification.verdict
 
 
-class _Walk:
-    """Goes through the lines once."""
+class _Verification:
+    """One pass over all lines."""
 
     def __init__(self, key: PublicKey) -> None:
         self.verdict = Verdict()
@@ -95,19 +94,20 @@ class _Walk:
         self._leaves: list[bytes] = []
         self._unsigned: list[bytes] = []
         self._expected: dict[int, list[tuple[str, bytes]]] = {}
-        self._broken = False
-        """Since the last checkpoint, whose root then says nothing new."""
+        self._is_broken = False
+        """Whether a problem was found since the last checkpoint, so that the next root cannot match."""
 
     def expect(self, source: str, line: bytes) -> None:
-        """The log must hold this checkpoint, byte for byte."""
-        checkpoint, found = signed_checkpoint(line, self._key), read_checkpoint(line)
+        """Require that the log contains this checkpoint, byte for byte."""
+        checkpoint, unchecked = signed_checkpoint(line, self._key), read_checkpoint(line)
         if checkpoint is None:
-            self.add(source, 0, found.seq if found else 0, f"is no checkpoint signed by the key {self._key.key_id}")
+            sequence = unchecked.seq if unchecked else 0
+            self.add(source, 0, sequence, f"is not a checkpoint signed by the key {self._key.key_id}")
         else:
             self._expected.setdefault(checkpoint.seq, []).append((source, line))
 
     def read(self, name: str, file: BinaryIO, *, is_last: bool) -> None:
-        """The loop that decides how long `verify` takes: about two microseconds a line."""
+        """Check the lines of one file. This loop determines the speed of `verify`: about 2 µs a line."""
         expected, sha256, leaves, unsigned = self._expected, hashlib.sha256, self._leaves, self._unsigned
         number = 0
         for number, line in enumerate(file, 1):
@@ -116,12 +116,12 @@ class _Walk:
                     self.verdict.unfinished_bytes = len(line)
                     number -= 1
                     break
-                self._explain(name, number, line)
+                self._add_broken_link(name, number, line)
             if self._seq in expected:
-                self._compare(name, number, line)
+                self._compare_with_expected(name, number, line)
             digest = sha256(line).digest()
-            if line.find(_CHECKPOINT, 0, _CHECKPOINT_STANDS_BEFORE) > 0:
-                self._check(name, number, line)
+            if line.find(_CHECKPOINT, 0, _CHECKPOINT_WITHIN) > 0:
+                self._check_checkpoint(name, number, line)
             else:
                 unsigned.append(line)
             leaves.append(digest)
@@ -129,62 +129,67 @@ class _Walk:
             self._seq += 1
         self.verdict.files += 1
         self.verdict.records += number
-        self._look_at_unsigned(name, number)
+        self._parse_unsigned(name, number)
 
     def finish(self, name: str) -> None:
-        """What can only be said at the end."""
+        """Report expected checkpoints that were not found."""
         last = self._seq - 1
         for seq, expected in self._expected.items():
             for source, _ in expected:
-                cut = f"the log ends here, and {source} says that it went on to {seq}: its end was cut"
-                self.add(name, 0, last, cut if seq > last else f"checkpoint {seq}, which {source} names, is missing")
+                if seq > last:
+                    problem = f"the log ends here, but {source} has checkpoint {seq}: the end was cut"
+                else:
+                    problem = f"checkpoint {seq}, which {source} has, is missing"
+                self.add(name, 0, last, problem)
         self.verdict.unsigned_records = len(self._unsigned)
 
-    def add(self, file: str, line: int, sequence: int, what: str) -> None:
-        if len(self.verdict.problems) < _MOST_PROBLEMS:
-            self.verdict.problems.append(Problem(file=file, line=line, sequence=sequence, what=what))
+    def add(self, file: str, line: int, sequence: int, description: str) -> None:
+        if len(self.verdict.problems) < _MAX_PROBLEMS:
+            self.verdict.problems.append(Problem(file=file, line=line, sequence=sequence, description=description))
 
-    def _look_at_unsigned(self, name: str, last_line: int) -> None:
-        """Signed lines are as they were written. These are not signed yet, so their form is looked at too."""
+    def _parse_unsigned(self, name: str, last_line: int) -> None:
+        """Check that lines are JSON, which for signed lines follows from the signature."""
         for back, line in enumerate(reversed(self._unsigned)):
             if read_entry(line) is None:
                 self.add(name, last_line - back, self._seq - 1 - back, "is not a JSON object")
 
-    def _explain(self, name: str, number: int, line: bytes) -> None:
-        """Says what is wrong with a line that does not follow, and goes on from it."""
-        self._broken = True
-        found, wanted = _START.match(line), self._seq
-        if found is None or not line.endswith(b"\n"):
-            self.add(name, number, wanted, "is not a line of this log: it was changed or put here")
+    def _add_broken_link(self, name: str, number: int, line: bytes) -> None:
+        """Report a line that does not follow from the one before, and continue from its number."""
+        self._is_broken = True
+        start, expected = _START.match(line), self._seq
+        if start is None or not line.endswith(b"\n"):
+            self.add(name, number, expected, "is not a line of this log: it was changed or inserted")
             return
-        self._seq = int(found.group(1))
-        if self._seq == wanted:
-            what = "does not follow from the record before it: one of the two was changed"
-        elif self._seq > wanted:
-            what = f"records {wanted} to {self._seq - 1} are missing before it"
+        self._seq = int(start.group(1))
+        if self._seq == expected:
+            problem = "does not follow from the record before it: one of the two was changed"
+        elif self._seq > expected:
+            problem = f"records {expected} to {self._seq - 1} are missing before it"
         else:
-            what = f"stands where record {wanted} belongs: it was put here, moved or repeated"
-        self.add(name, number, self._seq, what)
+            problem = f"is in the place of record {expected}: it was inserted, moved or repeated"
+        self.add(name, number, self._seq, problem)
 
-    def _compare(self, name: str, number: int, line: bytes) -> None:
-        for source, known in self._expected.pop(self._seq):
-            if known != line:
-                self.add(name, number, self._seq, f"is not the checkpoint that {source} holds: history was rewritten")
+    def _compare_with_expected(self, name: str, number: int, line: bytes) -> None:
+        for source, checkpoint in self._expected.pop(self._seq):
+            if checkpoint != line:
+                self.add(name, number, self._seq, f"is not the checkpoint that {source} has: the log was rewritten")
 
-    def _check(self, name: str, number: int, line: bytes) -> None:
+    def _check_checkpoint(self, name: str, number: int, line: bytes) -> None:
         checkpoint = signed_checkpoint(line, self._key)
         previous = self.verdict.last_signed
+        problem = ""
         if checkpoint is None:
             since = f" since checkpoint {previous.seq}" if previous else ""
-            what = f"is not signed by the key {self._key.key_id}: it was changed, or the records{since} were rewritten"
-            self.add(name, number, self._seq, what)
+            problem = f"is not signed by the key {self._key.key_id}: it was changed, or records{since} were rewritten"
         elif previous is not None and previous.log != checkpoint.log:
-            self.add(name, number, self._seq, f"belongs to the log {checkpoint.log}, not to {previous.log}")
-        elif not self._broken and (checkpoint.root, checkpoint.first) != (merkle_root(self._leaves), self._first):
-            self.add(name, number, self._seq, "does not cover the records before it")
+            problem = f"belongs to the log {checkpoint.log}, not to {previous.log}"
+        elif not self._is_broken and (checkpoint.root, checkpoint.first) != (merkle_root(self._leaves), self._first):
+            problem = "does not cover the records before it"
+        if problem:
+            self.add(name, number, self._seq, problem)
         self.verdict.last_signed = checkpoint or previous
         self.verdict.checkpoints += 1
-        self._broken = False
+        self._is_broken = False
         self._first = self._seq
         self._leaves.clear()
         self._unsigned.clear()

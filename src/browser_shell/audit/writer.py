@@ -1,30 +1,29 @@
-"""Writes lines, checkpoints and new files. Belongs to one thread; only a `Flush` may run in another."""
+"""Write lines and checkpoints, and rotate files. Everything runs in one thread, except `Flush.run`."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from browser_shell.audit.chain import Members, OwnKind, add_signature, compose, digest_of, merkle_root, signed_part
+from browser_shell.audit.chain import Members, OwnKind, add_signature, compose, merkle_root, signed_part
 from browser_shell.audit.recovery import OpenedLog
-from browser_shell.audit.storage import LogFiles, open_private
+from browser_shell.audit.storage import LogFiles
 from browser_shell.core.records import Receipt
 from browser_shell.process.atomic_file import replace_file, sync_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """Makes everything up to `sequence` durable."""
+    """Makes the log durable up to `sequence`."""
 
     file: int
     end: int
     sequence: int
     head: bytes | None
-    """A checkpoint that is to become the head. It follows the log to the disk, never the other way round."""
+    """A new head. It must reach the disk after the log, which has to contain it."""
     head_path: Path
 
     def run(self) -> None:
@@ -35,76 +34,72 @@ class Flush:
 
 
 class ChainWriter:
-    """The end of the log."""
+    """Appends to the end of a log."""
 
     def __init__(self, files: LogFiles, opened: OpenedLog) -> None:
         self._files = files
-        self._at = opened
+        self._log = opened
         self._synced = opened.end
         self._unsynced = bytearray()
-        """What the disk may not have. Written again after a failed flush: the kernel forgets what it did not write."""
+        """Bytes since the last flush. They are written again after a failed flush, because the kernel drops them."""
         self._flush_failed = False
-        self._torn = False
-        """Whether bytes beyond the end must go before the next line."""
+        self._is_torn = False
+        """Whether bytes beyond the end must be removed before the next line."""
         self._new_head: bytes | None = None
         self.durable_sequence = 0
 
     @property
     def size(self) -> int:
-        return self._at.end
+        return self._log.end
 
     @property
     def last_sequence(self) -> int:
-        return self._at.last_sequence
+        return self._log.last_sequence
 
     @property
     def unsigned_records(self) -> int:
-        """Records since the last checkpoint."""
-        return self._at.last_sequence - self._at.first_unsigned
+        """Number of records since the last checkpoint."""
+        return self._log.last_sequence - self._log.first_unsigned
 
     @property
     def unsynced_bytes(self) -> int:
         return len(self._unsynced)
 
     @property
-    def head_waits(self) -> bool:
+    def has_new_head(self) -> bool:
         return self._new_head is not None
 
     def append(self, kind: str, time: str, members: Members) -> Receipt:
         """Raises: OSError; then nothing was written."""
-        at = self._at
-        line = compose(prev=at.last_sha256, seq=at.last_sequence + 1, kind=kind, time=time, members=members)
-        self._put(line)
-        at.last_sequence, at.last_sha256 = at.last_sequence + 1, digest_of(line)
-        at.unsigned.append(bytes.fromhex(at.last_sha256))
-        return Receipt(sequence=at.last_sequence, sha256=at.last_sha256)
+        line = self._compose(kind, time, members)
+        self._write(line)
+        self._log.advance(line, is_checkpoint=False)
+        return Receipt(sequence=self._log.last_sequence, sha256=self._log.last_sha256)
 
     def checkpoint(self, time: str) -> None:
-        """Signs the end of the log. Raises: OSError; then nothing was written."""
-        at, key = self._at, self._at.key
-        covered: Members = {
-            "log": at.log_id,
+        """Sign the end of the log. Raises: OSError; then nothing was written."""
+        log, key = self._log, self._log.key
+        members: Members = {
+            "log": log.log_id,
             "key": key.public.key_id,
-            "first": at.first_unsigned,
-            "root": merkle_root(at.unsigned),
+            "first": log.first_unsigned,
+            "root": merkle_root(log.unsigned),
         }
-        sequence = at.last_sequence + 1
-        unsigned = compose(prev=at.last_sha256, seq=sequence, kind=OwnKind.CHECKPOINT.value, time=time, members=covered)
+        unsigned = self._compose(OwnKind.CHECKPOINT.value, time, members)
         line = add_signature(unsigned, key.sign(signed_part(unsigned)))
-        self._put(line)
-        at.last_sequence, at.last_sha256, at.first_unsigned = sequence, digest_of(line), sequence
-        at.unsigned = [bytes.fromhex(at.last_sha256)]
+        self._write(line)
+        log.advance(line, is_checkpoint=True)
         self._new_head = line
 
     def begin_flush(self) -> Flush:
         """Raises: OSError."""
         self._require_in_place()
         if self._flush_failed:
-            _write_whole(self._at.file, self._unsynced, self._synced)
+            _write_at(self._log.file, self._unsynced, self._synced)
         return Flush(
-            file=self._at.file,
-            end=self._at.end,
-            sequence=self._at.last_sequence,
+            file=self._log.file,
+            end=self._log.end,
+            sequence=self._log.last_sequence,
             head=self._new_head,
             head_path=self._files.head,
         )
@@ -130,64 +125,59 @@ class ChainWriter:
         self.flushed(flush)
 
     def rotate(self, time: str) -> None:
-        """Begins a new file. No flush may be under way. Raises: OSError; then the old file goes on."""
+        """Start a new file. No flush may be running. Raises: OSError; then the old file stays in use."""
         self.checkpoint(time)
         self.flush_now()
-        target = self._files.next_rotated()
-        fresh = os.open(self._files.next, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        files = self._files
+        target = files.next_rotated()
+        fresh = os.open(files.next, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            self._files.active.rename(target)
-            # A crash here leaves no active file. The next start makes one, and goes on from the full one.
+            files.active.rename(target)
+            # After a crash at this point there is no active file. The next start creates one that continues the chain.
             try:
-                self._files.next.rename(self._files.active)
+                files.next.rename(files.active)
             except OSError:
-                target.rename(self._files.active)
+                target.rename(files.active)
                 raise
-            sync_directory(self._files.active.parent)
+            sync_directory(files.active.parent)
         except OSError:
             os.close(fresh)
             raise
-        os.close(self._at.file)
-        self._at.file, self._at.end, self._synced = fresh, 0, 0
+        os.close(self._log.file)
+        self._log.file, self._log.end, self._synced = fresh, 0, 0
 
     def close(self) -> None:
-        os.close(self._at.file)
+        os.close(self._log.file)
 
-    def _put(self, line: bytes) -> None:
-        if self._torn:
-            os.ftruncate(self._at.file, self._at.end)
-            self._torn = False
-        if os.fstat(self._at.file).st_size != self._at.end:
+    def _compose(self, kind: str, time: str, members: Members) -> bytes:
+        log = self._log
+        return compose(prev=log.last_sha256, seq=log.last_sequence + 1, kind=kind, time=time, members=members)
+
+    def _write(self, line: bytes) -> None:
+        log = self._log
+        if self._is_torn:
+            os.ftruncate(log.file, log.end)
+            self._is_torn = False
+        if os.fstat(log.file).st_size != log.end:
             raise OSError(errno.ESTALE, "the audit log was cut or written to by another program")
         try:
-            _write_whole(self._at.file, line, self._at.end)
+            _write_at(log.file, line, log.end)
         except OSError:
-            self._torn = True
+            self._is_torn = True
             with contextlib.suppress(OSError):
-                os.ftruncate(self._at.file, self._at.end)
-                self._torn = False
+                os.ftruncate(log.file, log.end)
+                self._is_torn = False
             raise
-        self._at.end += len(line)
+        log.end += len(line)
         self._unsynced += line
 
     def _require_in_place(self) -> None:
-        """What is written to a file that was removed or replaced is lost, so it counts as not written."""
-        ours, named = os.fstat(self._at.file), self._files.active.lstat()
-        if (ours.st_dev, ours.st_ino) != (named.st_dev, named.st_ino):
+        """Fail if the file was removed or replaced: records in it would be lost."""
+        opened, named = os.fstat(self._log.file), self._files.active.lstat()
+        if (opened.st_dev, opened.st_ino) != (named.st_dev, named.st_ino):
             raise OSError(errno.ESTALE, "the audit log was moved or replaced while in use")
 
 
-def _write_whole(file: int, content: bytes | bytearray, at: int) -> None:
-    if os.pwrite(file, content, at) != len(content):
-        raise OSError(errno.ENOSPC, "written in part")
-
-
-def claim(path: Path) -> int:
-    """The right to write. Raises: OSError when another server has it; ConfigurationInvalid."""
-    lock = open_private(path, os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
+def _write_at(file: int, content: bytes | bytearray, offset: int) -> None:
+    if os.pwrite(file, content, offset) != len(content):
+        raise OSError(errno.ENOSPC, "incomplete write")

@@ -1,4 +1,4 @@
-"""`browser-shell audit`: verify, tail, export, report, checkpoint. They read; only a server writes a log."""
+"""`browser-shell audit`: verify, tail, export, report, checkpoint, key. All of them only read the log."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from browser_shell.audit.export import as_json_line, check_export, export_records
+from browser_shell.audit.export import check_export, export_records, to_json_line
 from browser_shell.audit.query import Entry, Selection, follow_entries, parse_timestamp, read_entries
-from browser_shell.audit.recovery import signed_checkpoint
 from browser_shell.audit.report import render_report
-from browser_shell.audit.signing import PublicKey
+from browser_shell.audit.signing import PublicKey, signed_checkpoint
 from browser_shell.audit.storage import LogFiles
 from browser_shell.audit.verify import Verdict, verify_log
 from browser_shell.core.errors import ConfigurationInvalid
@@ -29,57 +28,57 @@ _FOLLOW_SECONDS = 0.5
 
 
 def add_audit_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds `audit` and its actions."""
+    """Add `audit` and its actions."""
     audit = commands.add_parser("audit", help="check, read and show the audit log")
     actions = audit.add_subparsers(required=True, metavar="action")
 
-    verify = actions.add_parser("verify", help="check every line, link and signature; exit 1 when something is wrong")
+    verify = actions.add_parser("verify", help="check every line, link and signature; exit 1 on any problem")
     _add_log_options(verify)
     verify.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
-        help="a checkpoint kept elsewhere that the log must hold; may be repeated",
+        help="a checkpoint kept elsewhere that the log must contain; may be repeated",
     )  # fmt: skip
     verify.add_argument("--export", type=Path, metavar="FILE", help="check an export instead of a log")
     verify.set_defaults(command=_verify)
 
-    tail = actions.add_parser("tail", help="show the latest records to a person")
+    tail = actions.add_parser("tail", help="print the latest records")
     _add_log_options(tail)
-    tail.add_argument("-n", dest="count", type=int, default=20, metavar="N", help="how many (default: 20)")
-    tail.add_argument("-f", "--follow", action="store_true", help="go on with new ones until Ctrl-C")
+    tail.add_argument("-n", dest="count", type=int, default=20, metavar="N", help="number of records (default: 20)")
+    tail.add_argument("-f", "--follow", action="store_true", help="print new records until Ctrl-C")
     tail.set_defaults(command=_tail)
 
-    export = actions.add_parser("export", help="write records as JSON lines, each with its proof")
+    export = actions.add_parser("export", help="print records as JSON lines, each with a proof")
     _add_log_options(export)
     _add_selection(export)
     export.set_defaults(command=_export)
 
-    report = actions.add_parser("report", help="write one HTML page that people can read")
+    report = actions.add_parser("report", help="write a summary as one HTML page")
     _add_log_options(report)
     _add_selection(report)
     report.add_argument("-o", "--output", type=Path, default=Path("audit-report.html"), metavar="FILE")
     report.set_defaults(command=_report)
 
-    checkpoint = actions.add_parser("checkpoint", help="print the latest checkpoint, to be kept on another machine")
+    checkpoint = actions.add_parser("checkpoint", help="print the latest checkpoint, to keep on another machine")
     _add_log_options(checkpoint)
     checkpoint.set_defaults(command=_checkpoint)
 
-    key = actions.add_parser("key", help="print the public key, to be kept on another machine")
+    key = actions.add_parser("key", help="print the public key, to keep on another machine")
     _add_log_options(key)
     key.set_defaults(command=_key)
 
 
 def _add_log_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--log", type=Path, metavar="FILE", help="audit.jsonl (default: that of the server's settings)")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="audit.jsonl (default: from the server's settings)")
     parser.add_argument(
-        "--key", type=Path, metavar="FILE", help="public key to trust (default: the one beside the log)"
+        "--key", type=Path, metavar="FILE", help="trusted public key (default: the key next to the log)"
     )
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--since", metavar="TIME", help="from this time on, such as 2027-01-15T08:00")
+    parser.add_argument("--since", metavar="TIME", help="at or after this time, such as 2027-01-15T08:00")
     parser.add_argument("--until", metavar="TIME", help="before this time")
-    parser.add_argument("--subject", default="", help="of this subject only")
-    parser.add_argument("--session", default="", help="of this session only")
+    parser.add_argument("--subject", default="", help="only this subject")
+    parser.add_argument("--session", default="", help="only this session")
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -87,17 +86,17 @@ def _verify(arguments: argparse.Namespace) -> int:
         return _verify_export(arguments)
     log, key = _log(arguments), _public_key(arguments)
     known = [_read(path) for path in arguments.checkpoint]
-    verdict = _verified(log, key, known)
+    verdict = _verify_log(log, key, known)
     for problem in verdict.problems:
         print(f"WRONG  {problem}")
-    print(_in_words(verdict))
+    print(_format_verdict(verdict))
     if arguments.key is None:
-        print(f"note   the key {key.key_id} was taken from beside the log; pass --key with your own copy to be sure")
+        print(f"note   the key {key.key_id} is the one next to the log; pass --key with a trusted copy to be sure")
     return 0 if verdict.sound and verdict.last_signed else _EXIT_DAMAGED
 
 
 def _verify_export(arguments: argparse.Namespace) -> int:
-    # The key in its header is for people: an export that vouches for itself proves nothing.
+    # The key in the header of the export is not used: an export must not vouch for itself.
     proven, problems = check_export(_read(arguments.export).splitlines(keepends=True), key=_public_key(arguments))
     for problem in problems:
         print(f"WRONG  {problem}")
@@ -105,20 +104,20 @@ def _verify_export(arguments: argparse.Namespace) -> int:
     return _EXIT_DAMAGED if problems or not proven else 0
 
 
-def _in_words(verdict: Verdict) -> str:
+def _format_verdict(verdict: Verdict) -> str:
     signed = verdict.last_signed
     rate = verdict.records / verdict.seconds if verdict.seconds else 0
-    words = [
+    lines = [
         f"{'ok    ' if verdict.sound and signed else 'BROKEN'} {verdict.records} records in {verdict.files} files, "
         f"{verdict.checkpoints} checkpoints, {verdict.seconds:.2f} s ({rate:,.0f} records/s)"
     ]
     if signed:
-        words.append(f"signed up to record {signed.seq} at {signed.time}, log {signed.log}, key {signed.key}")
+        lines.append(f"signed up to record {signed.seq} at {signed.time}, log {signed.log}, key {signed.key}")
     if verdict.unsigned_records:
-        words.append(f"note   {verdict.unsigned_records} records at the end are linked, but not signed yet")
+        lines.append(f"note   {verdict.unsigned_records} records at the end are not signed yet")
     if verdict.unfinished_bytes:
-        words.append(f"note   {verdict.unfinished_bytes} bytes of an unfinished line: a crash, or a write under way")
-    return "\n".join(words)
+        lines.append(f"note   {verdict.unfinished_bytes} bytes of an incomplete line: a crash, or a write in progress")
+    return "\n".join(lines)
 
 
 def _tail(arguments: argparse.Namespace) -> int:
@@ -126,13 +125,13 @@ def _tail(arguments: argparse.Namespace) -> int:
     try:
         following = follow_entries(log, pause=_pause) if arguments.follow else iter(())
         latest = deque(read_entries(log), maxlen=max(0, arguments.count))
-        shown = 0.0
+        last_seq = 0.0
         for entry in latest:
-            print(_line(entry), flush=True)
-            shown = entry.number("seq") or shown
+            print(_format_entry(entry), flush=True)
+            last_seq = entry.number("seq") or last_seq
         for entry in following:
-            if (entry.number("seq") or 0) > shown:
-                print(_line(entry), flush=True)
+            if (entry.number("seq") or 0) > last_seq:
+                print(_format_entry(entry), flush=True)
     except KeyboardInterrupt:
         pass
     except OSError as cause:
@@ -140,21 +139,21 @@ def _tail(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _line(entry: Entry) -> str:
+def _format_entry(entry: Entry) -> str:
     names = ("subject", "session_id", "call_id", "tool", "subcommand", "host", "rule_id", "error")
-    words = [entry.word(name) for name in names]
+    values = [entry.text(name) for name in names]
     duration = entry.number("duration_ms")
-    text = " ".join(word for word in words if word) + (f" {duration:.1f} ms" if duration is not None else "")
-    # What callers chose must not steer the terminal of the person who reads it.
-    shown = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return f"{entry.word('seq'):>8} {entry.word('time')} {entry.word('kind'):<22} {shown}"
+    text = " ".join(value for value in values if value) + (f" {duration:.1f} ms" if duration is not None else "")
+    # Callers choose some values, which must not send escape sequences to the terminal.
+    printable = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return f"{entry.text('seq'):>8} {entry.text('time')} {entry.text('kind'):<22} {printable}"
 
 
 def _export(arguments: argparse.Namespace) -> int:
     log = _log(arguments)
     try:
         for item in export_records(log, _selection(arguments), key=_public_key(arguments)):
-            sys.stdout.write(as_json_line(item))
+            sys.stdout.write(to_json_line(item))
     except OSError as cause:
         raise _unreadable(log, cause) from cause
     return 0
@@ -162,10 +161,10 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     log, selection = _log(arguments), _selection(arguments)
-    verdict = _verified(log, _public_key(arguments), [])
-    chosen: Iterator[Entry] = (entry for entry in read_entries(log) if selection.takes(entry))
-    made_at = datetime.now(UTC).isoformat(timespec="seconds")
-    page = render_report(chosen, verdict, title=f"browser-shell audit: {log}", made_at=made_at)
+    verdict = _verify_log(log, _public_key(arguments), [])
+    entries: Iterator[Entry] = (entry for entry in read_entries(log) if selection.matches(entry))
+    created_at = datetime.now(UTC).isoformat(timespec="seconds")
+    page = render_report(entries, verdict, title=f"browser-shell audit: {log}", created_at=created_at)
     try:
         arguments.output.write_text(page, encoding="utf-8", errors="replace")
     except OSError as cause:
@@ -188,7 +187,7 @@ def _key(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _verified(log: Path, key: PublicKey, known: list[bytes]) -> Verdict:
+def _verify_log(log: Path, key: PublicKey, known: list[bytes]) -> Verdict:
     try:
         return verify_log(log, key=key, known=known)
     except OSError as cause:
@@ -200,7 +199,7 @@ def _log(arguments: argparse.Namespace) -> Path:
         return Path(arguments.log)
     settings = read_settings()
     if not settings.devtools_port:
-        raise ConfigurationInvalid("this server picks its DevTools port itself: name its log with --log")
+        raise ConfigurationInvalid("this server chooses its DevTools port at the start: pass its log with --log")
     return settings.state_directory / str(settings.devtools_port) / "audit.jsonl"
 
 

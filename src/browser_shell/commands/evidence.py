@@ -111,7 +111,7 @@ class LogFacts:
 
     def add(self, entry: Entry) -> None:
         """Add the next record, in the order of the log."""
-        kind, run_id = entry.word("kind"), entry.word("run_id")
+        kind, run_id = entry.text("kind"), entry.text("run_id")
         if kind in _SERVER_BOUNDS:
             self.in_progress.clear()
         elif kind == RecordKind.MCP_CONTAINER_SPAWN.value:
@@ -120,7 +120,7 @@ class LogFacts:
         elif kind == RecordKind.MCP_CONTAINER_EXEC.value:
             self.starts[run_id] = entry
             self.in_progress.add(run_id)
-        elif kind == RecordKind.MCP_FILE_WRITE.value and entry.word("path") == EVIDENCE_NAME:
+        elif kind == RecordKind.MCP_FILE_WRITE.value and entry.text("path") == EVIDENCE_NAME:
             # Evidence is written once. The first record counts: a later one may be of a changed file.
             self.evidence.setdefault(run_id, entry)
             self.in_progress.discard(run_id)
@@ -129,7 +129,7 @@ class LogFacts:
             self.in_progress.discard(run_id)
         elif kind == RecordKind.TOOL_FINISHED.value:
             # Not MCP_CONTAINER_CLEANUP: the server hashes the files of the run after that record.
-            self.in_progress.discard(entry.word("call_id"))
+            self.in_progress.discard(entry.text("call_id"))
 
 
 def read_log(log: Path, key_file: Path | None) -> LogFacts:
@@ -176,13 +176,13 @@ def _compare_with_log(verdict: EvidenceVerdict, facts: LogFacts) -> None:
     recorded = facts.evidence.get(run_id)
     if recorded is None:
         verdict.problems.append("the audit log has no record of this evidence")
-    elif recorded.word("sha256") != verdict.sha256:
+    elif recorded.text("sha256") != verdict.sha256:
         verdict.problems.append(f"{EVIDENCE_NAME} is not the one that the audit log recorded")
     start = facts.starts.get(run_id)
     verdict.problems += _compare_receipt(verdict.document, start)
     if verdict.document.get("audit") is None and start is not None:
         # A run whose server was killed has a start record, but no receipt in its evidence.
-        verdict.notes.append(f"its start is record {start.word('seq')} of the audit log")
+        verdict.notes.append(f"its start is record {start.text('seq')} of the audit log")
     announced = start or facts.spawns.get(run_id)
     if announced is not None:
         verdict.problems += _compare_members(verdict.document, announced)
@@ -202,7 +202,7 @@ def _compare_members(document: JsonObject, announced: Entry) -> Iterator[str]:
     """run.json can be edited after a server was killed; the signed log cannot."""
     for name, label in _SAME_IN_LOG.items():
         value = document.get(name)
-        if not isinstance(value, str) or sanitise_value(value) != announced.word(name):
+        if not isinstance(value, str) or sanitise_value(value) != announced.text(name):
             yield f"its {label} is not the one in the audit log"
 
 

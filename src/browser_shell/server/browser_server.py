@@ -172,7 +172,7 @@ async def _running(browser: BrowserParts, audit: JsonLinesAudit) -> AsyncIterato
             browser.sessions.expire_idle,
             browser.driver.keep_spares,
             browser.denial_records.tend,
-            audit.tend,
+            audit.run_checkpoints,
             _reap_orphans,
         ):
             background.start_soon(task)

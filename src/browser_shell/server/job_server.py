@@ -96,7 +96,7 @@ async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
 
         await upkeep.begin()
         async with open_limits(settings) as limits, anyio.create_task_group() as background:
-            background.start_soon(audit.tend)
+            background.start_soon(audit.run_checkpoints)
             background.start_soon(upkeep.keep_up)
             pipeline: Pipeline[ContainerJob] = Pipeline(
                 registry=ToolRegistry(job_tools(document, policy.tools)),

@@ -1,4 +1,4 @@
-"""`browser-shell audit`, as people and scripts use it."""
+"""`browser-shell audit` on the command line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import anyio
 import pytest
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.audit.query import follow_entries
 from browser_shell.commands.cli import run
-from browser_shell.core.records import AuditRecord, RecordKind, trace_id_of
-from support.audit_logs import a_log, a_record, raw_lines
+from browser_shell.core.records import AuditRecord, RecordKind
+from support.audit_logs import a_log, raw_lines
 from support.fakes import FakeClock
 
 Output = pytest.CaptureFixture[str]
@@ -23,7 +21,7 @@ HOSTILE = '<script src="//evil.example/x.js">"\'&\x1b[2J'
 
 
 async def a_busy_log(directory: Path) -> Path:
-    """Two people, two sessions, a refusal, a failure, and names that somebody chose with care."""
+    """A log with several subjects and sessions, refusals, failures, and a hostile subject."""
     path, clock = directory / "audit.jsonl", FakeClock()
     with JsonLinesAudit(path=path, clock=clock, checkpoint_records=5) as audit:
         for number, (subject, error, rule) in enumerate(
@@ -46,20 +44,20 @@ async def a_busy_log(directory: Path) -> Path:
     return path
 
 
-async def test_verify_says_ok_and_exits_with_0(tmp_path: Path, capsys: Output) -> None:
+async def test_verify_of_a_sound_log_exits_with_0(tmp_path: Path, capsys: Output) -> None:
     path = await a_log(tmp_path)
     assert run(["audit", "verify", "--log", str(path)]) == 0
     assert capsys.readouterr().out.startswith("ok")
 
 
-async def test_verify_names_the_place_and_exits_with_1(tmp_path: Path, capsys: Output) -> None:
+async def test_verify_of_a_changed_log_prints_the_place_and_exits_with_1(tmp_path: Path, capsys: Output) -> None:
     path = await a_log(tmp_path)
     path.write_bytes(path.read_bytes().replace(b'"call_id":"c3"', b'"call_id":"c4"', 1))
     assert run(["audit", "verify", "--log", str(path)]) == 1
     assert re.search(r"WRONG  audit.jsonl:\d+: record \d+: ", capsys.readouterr().out)
 
 
-async def test_a_checkpoint_printed_today_finds_a_log_begun_anew(tmp_path: Path, capsys: Output) -> None:
+async def test_a_printed_checkpoint_detects_a_log_that_was_replaced(tmp_path: Path, capsys: Output) -> None:
     path = await a_log(tmp_path)
     assert run(["audit", "checkpoint", "--log", str(path)]) == 0
     kept = tmp_path / "kept.json"
@@ -79,7 +77,7 @@ async def test_a_forged_checkpoint_is_not_printed(tmp_path: Path, capsys: Output
     assert capsys.readouterr().out == ""
 
 
-async def test_the_public_key_is_the_one_that_verifies(tmp_path: Path, capsys: Output) -> None:
+async def test_the_printed_public_key_verifies_the_log(tmp_path: Path, capsys: Output) -> None:
     path = await a_log(tmp_path)
     assert run(["audit", "key", "--log", str(path)]) == 0
     key = tmp_path / "pinned.pem"
@@ -88,44 +86,18 @@ async def test_the_public_key_is_the_one_that_verifies(tmp_path: Path, capsys: O
 
 
 @pytest.mark.parametrize("action", ["verify", "tail", "export", "report", "checkpoint", "key"])
-def test_a_log_that_is_not_there_is_said_in_words(tmp_path: Path, action: str, capsys: Output) -> None:
+def test_a_missing_log_is_reported(tmp_path: Path, action: str, capsys: Output) -> None:
     assert run(["audit", action, "--log", str(tmp_path / "audit.jsonl")]) == 2
     assert "browser-shell: " in capsys.readouterr().err
 
 
-async def test_tail_shows_the_latest_and_cannot_steer_the_terminal(tmp_path: Path, capsys: Output) -> None:
+async def test_tail_prints_the_latest_records_without_escape_sequences(tmp_path: Path, capsys: Output) -> None:
     path = await a_busy_log(tmp_path)
     assert run(["audit", "tail", "-n", "7", "--log", str(path)]) == 0
     out = capsys.readouterr().out
     assert len(out.splitlines()) == 7
     assert "TOOL_FINISHED" in out
     assert "\x1b" not in out
-
-
-async def test_follow_goes_on_into_the_next_file(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    with JsonLinesAudit(path=path, clock=FakeClock(), rotate_bytes=1500) as audit:
-        pauses = iter(range(1000))
-
-        def pause() -> None:
-            number = next(pauses)
-            if number % 2 == 0:
-                portal.call(audit.record, a_record(call_id=f"c{number // 2}"))
-
-        def follow() -> list[str]:
-            seen: list[str] = []
-            following = follow_entries(path, pause=pause)
-            while len(seen) < 12:
-                entry = next(following)
-                if entry.word("call_id"):
-                    seen.append(entry.word("call_id"))
-            return seen
-
-        async with anyio.from_thread.BlockingPortal() as portal:
-            with anyio.fail_after(5):
-                seen = await anyio.to_thread.run_sync(follow)
-    assert seen == [f"c{number}" for number in range(12)]
-    assert (tmp_path / "audit-000001.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +110,7 @@ async def test_follow_goes_on_into_the_next_file(tmp_path: Path) -> None:
         (["--subject", "nobody"], set()),
     ],
 )
-async def test_an_export_holds_what_was_asked_for(
+async def test_an_export_contains_the_selected_records(
     tmp_path: Path, options: list[str], call_ids: set[str], capsys: Output
 ) -> None:
     path = await a_busy_log(tmp_path)
@@ -170,13 +142,13 @@ async def test_an_export_proves_its_records_without_the_others(tmp_path: Path, c
 
 
 def _forged(text: str) -> str:
-    """The subject changed in a record, not in the header."""
+    """Change the subject in a record, but not in the header."""
     lines = text.splitlines(keepends=True)
     return "".join([lines[0], *(line.replace("bob", "ann") for line in lines[1:])])
 
 
 @pytest.mark.promise("audit:exports-are-provable")
-async def test_an_export_does_not_vouch_for_itself(tmp_path: Path, capsys: Output) -> None:
+async def test_an_export_is_not_verified_with_its_own_key(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "theirs").mkdir()
     ours, theirs = await a_busy_log(tmp_path / "ours"), await a_busy_log(tmp_path / "theirs")
@@ -199,7 +171,7 @@ class _Tags(HTMLParser):
 
 
 @pytest.mark.promise("audit:report-is-inert")
-async def test_the_report_is_one_page_that_loads_and_runs_nothing(tmp_path: Path) -> None:
+async def test_the_report_loads_and_runs_nothing(tmp_path: Path) -> None:
     path, page = await a_busy_log(tmp_path), tmp_path / "page.html"
     assert run(["audit", "report", "--log", str(path), "-o", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
@@ -213,11 +185,11 @@ async def test_the_report_is_one_page_that_loads_and_runs_nothing(tmp_path: Path
     assert "&lt;script" in text
 
 
-async def test_the_report_shows_sessions_refusals_latency_and_whether_the_log_is_whole(tmp_path: Path) -> None:
+async def test_the_report_shows_sessions_refusals_latency_and_the_verification(tmp_path: Path) -> None:
     path, page = await a_busy_log(tmp_path), tmp_path / "page.html"
     assert run(["audit", "report", "--log", str(path), "-o", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
-    assert "The log is whole." in text
+    assert "The log is intact." in text
     assert "address.private</text>" in text
     assert "<b>20</b>calls" in text
     assert "<td>bob-1</td>" in text
@@ -227,31 +199,13 @@ async def test_the_report_shows_sessions_refusals_latency_and_whether_the_log_is
     assert "The log was changed or cut." in page.read_text(encoding="utf-8")
 
 
-async def test_a_report_without_calls_is_a_page_too(tmp_path: Path) -> None:
+async def test_a_report_without_calls_is_a_valid_page(tmp_path: Path) -> None:
     path, page = await a_log(tmp_path), tmp_path / "page.html"
     assert run(["audit", "report", "--log", str(path), "-o", str(page), "--since", "2030-01-01"]) == 0
     assert "no finished calls" in page.read_text(encoding="utf-8")
 
 
-async def test_a_time_that_is_none_is_said_in_words(tmp_path: Path, capsys: Output) -> None:
+async def test_an_invalid_time_is_reported(tmp_path: Path, capsys: Output) -> None:
     path = await a_log(tmp_path)
     assert run(["audit", "export", "--log", str(path), "--since", "yesterday"]) == 2
     assert "yesterday" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("given", "trace_id"),
-    [
-        ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "4bf92f3577b34da6a3ce929d0e0e4736"),
-        ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more", "4bf92f3577b34da6a3ce929d0e0e4736"),
-        ("ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", ""),
-        ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", ""),
-        ("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", ""),
-        ("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", ""),
-        ("4bf92f3577b34da6a3ce929d0e0e4736", ""),
-        (None, ""),
-        (7, ""),
-    ],
-)
-def test_a_trace_id_is_read_from_a_traceparent(given: object, trace_id: str) -> None:
-    assert trace_id_of(given) == trace_id

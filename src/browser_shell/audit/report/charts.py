@@ -1,4 +1,4 @@
-"""Charts as inline SVG. Every text in them is a number or a word of ours, or is escaped."""
+"""Charts as inline SVG. Text from the log is escaped."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from browser_shell.audit.report.summary import FinishedCall, percentile
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 900, 180, 60, 24
 _COLUMNS = 60
 _OUTCOMES = ("ok", "refused", "failed")
-_MOST_BARS = 20
+_MAX_BARS = 20
 _BAR_HEIGHT = 22
 
 
 def timeline(calls: Sequence[FinishedCall]) -> str:
     """Calls over time, stacked by outcome."""
     if not calls:
-        return _nothing("no finished calls")
-    begin, step = _columns(calls)
+        return _placeholder("no finished calls")
+    start, step = _columns(calls)
     stacks = [Counter[str]() for _ in range(_COLUMNS)]
     for call in calls:
-        stacks[_column(call.at, begin, step)][call.outcome] += 1
-    most = max(stack.total() for stack in stacks)
+        stacks[_column(call.at, start, step)][call.outcome] += 1
+    highest = max(stack.total() for stack in stacks)
     bars = []
     for number, stack in enumerate(stacks):
         below = 0
         for outcome in _OUTCOMES:
             if stack[outcome]:
-                bars.append(_bar(number, below, stack[outcome], most, outcome, _when(begin + number * step)))
+                bars.append(_bar(number, below, stack[outcome], highest, outcome, _format_time(start + number * step)))
                 below += stack[outcome]
-    return _chart("calls over time", [*bars, _left_label(str(most), 12), *_time_labels(begin, step)])
+    return _chart("calls over time", [*bars, _left_label(str(highest), 12), *_time_labels(start, step)])
 
 
 def latency(calls: Sequence[FinishedCall]) -> str:
     """Median and 95th percentile over time, on a logarithmic scale."""
     if not calls:
-        return _nothing("no finished calls")
-    begin, step = _columns(calls)
+        return _placeholder("no finished calls")
+    start, step = _columns(calls)
     columns: list[list[float]] = [[] for _ in range(_COLUMNS)]
     for call in calls:
-        columns[_column(call.at, begin, step)].append(call.duration_ms)
+        columns[_column(call.at, start, step)].append(call.duration_ms)
     decades = max(1, ceil(log10(max(10.0, *(call.duration_ms for call in calls)))))
     marks = [
         f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH}" y1="{_level(10.0**power, decades):.1f}" '
@@ -59,45 +59,45 @@ def latency(calls: Sequence[FinishedCall]) -> str:
         ]
         dots = "".join(f'<circle class="{name}" cx="{x}" cy="{y}" r="2.5"/>' for x, y in (p.split(",") for p in points))
         marks.append(f'<polyline class="{name}" points="{" ".join(points)}"/>{dots}')
-    return _chart("latency over time", [*marks, *_time_labels(begin, step)])
+    return _chart("latency over time", [*marks, *_time_labels(start, step)])
 
 
 def bars(counts: Counter[str]) -> str:
-    """The most frequent words, as bars."""
+    """The highest counts as horizontal bars."""
     if not counts:
-        return _nothing("none")
-    rows = counts.most_common(_MOST_BARS)
-    most = rows[0][1]
+        return _placeholder("none")
+    rows = counts.most_common(_MAX_BARS)
+    highest = rows[0][1]
     marks = []
-    for number, (word, count) in enumerate(rows):
+    for number, (name, count) in enumerate(rows):
         y = number * _BAR_HEIGHT
         marks.append(
-            f'<text x="290" y="{y + 15}" text-anchor="end">{escape(word[:48])}</text>'
-            f'<rect class="refused" x="300" y="{y + 3}" width="{max(2.0, count / most * 520):.1f}" height="16"/>'
-            f'<text x="{306 + count / most * 520:.1f}" y="{y + 15}">{count}</text>'
+            f'<text x="290" y="{y + 15}" text-anchor="end">{escape(name[:48])}</text>'
+            f'<rect class="refused" x="300" y="{y + 3}" width="{max(2.0, count / highest * 520):.1f}" height="16"/>'
+            f'<text x="{306 + count / highest * 520:.1f}" y="{y + 15}">{count}</text>'
         )
     height = len(rows) * _BAR_HEIGHT
     return f'<svg role="img" aria-label="refusals by rule" viewBox="0 0 {_WIDTH} {height}">{"".join(marks)}</svg>'
 
 
 def _columns(calls: Sequence[FinishedCall]) -> tuple[float, float]:
-    begin, end = min(call.at for call in calls), max(call.at for call in calls)
-    return begin, max(1.0, end - begin) / _COLUMNS
+    start, end = min(call.at for call in calls), max(call.at for call in calls)
+    return start, max(1.0, end - start) / _COLUMNS
 
 
-def _column(at: float, begin: float, step: float) -> int:
-    return min(_COLUMNS - 1, int((at - begin) / step))
+def _column(at: float, start: float, step: float) -> int:
+    return min(_COLUMNS - 1, int((at - start) / step))
 
 
 def _middle(number: int) -> float:
     return _LEFT + (number + 0.5) * (_WIDTH - _LEFT) / _COLUMNS
 
 
-def _bar(number: int, below: int, count: int, most: int, outcome: str, when: str) -> str:
-    scale, width = _HEIGHT / most, (_WIDTH - _LEFT) / _COLUMNS
+def _bar(number: int, below: int, count: int, highest: int, outcome: str, time: str) -> str:
+    scale, width = _HEIGHT / highest, (_WIDTH - _LEFT) / _COLUMNS
     return (
         f'<rect class="{outcome}" x="{_LEFT + number * width:.1f}" y="{_HEIGHT - (below + count) * scale:.1f}" '
-        f'width="{width - 1:.1f}" height="{count * scale:.1f}"><title>{when}: {count} {outcome}</title></rect>'
+        f'width="{width - 1:.1f}" height="{count * scale:.1f}"><title>{time}: {count} {outcome}</title></rect>'
     )
 
 
@@ -113,16 +113,16 @@ def _left_label(text: str, y: float) -> str:
     return f'<text x="{_LEFT - 6}" y="{y:.1f}" text-anchor="end">{text}</text>'
 
 
-def _time_labels(begin: float, step: float) -> list[str]:
+def _time_labels(start: float, step: float) -> list[str]:
     y = _HEIGHT + _BOTTOM - 6
-    last = _when(begin + _COLUMNS * step)
+    last = _format_time(start + _COLUMNS * step)
     return [
-        f'<text x="{_LEFT}" y="{y}">{_when(begin)}</text>',
+        f'<text x="{_LEFT}" y="{y}">{_format_time(start)}</text>',
         f'<text x="{_WIDTH}" y="{y}" text-anchor="end">{last}</text>',
     ]
 
 
-def _when(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -131,5 +131,5 @@ def _chart(name: str, marks: list[str]) -> str:
     return f'<svg role="img" aria-label="{name}" viewBox="0 0 {_WIDTH} {height}">{"".join(marks)}</svg>'
 
 
-def _nothing(why: str) -> str:
-    return f'<p class="quiet">{why}</p>'
+def _placeholder(text: str) -> str:
+    return f'<p class="muted">{text}</p>'
