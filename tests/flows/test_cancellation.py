@@ -37,7 +37,7 @@ async def test_a_client_that_vanishes_stops_the_sandbox(connect: Connect) -> Non
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.post, "tools/call", call_params())
             with anyio.fail_after(5):
-                await sandbox.begun.wait()
+                await sandbox.started.wait()
             tasks.cancel_scope.cancel()
         with anyio.fail_after(5):
             await sandbox.stopped.wait()
@@ -67,7 +67,7 @@ async def test_one_that_made_the_server_stop_reading_is_missed_too(padding: int,
         await anyio.sleep(0.05)
         await client.send(content)
         with anyio.fail_after(5):
-            await sandbox.begun.wait()
+            await sandbox.started.wait()
         await client.aclose()
         with anyio.fail_after(5):
             await sandbox.stopped.wait()
@@ -92,7 +92,7 @@ async def test_a_client_that_vanishes_from_a_session_stops_the_sandbox_and_the_s
 
             tasks.start_soon(call)
             with anyio.fail_after(5):
-                await sandbox.begun.wait()
+                await sandbox.started.wait()
             tasks.cancel_scope.cancel()
         with anyio.fail_after(5):
             await sandbox.stopped.wait()
@@ -113,7 +113,7 @@ async def test_a_cancel_notification_stops_the_sandbox() -> None:
 
             tasks.start_soon(call)
             with anyio.fail_after(5):
-                await sandbox.begun.wait()
+                await sandbox.started.wait()
             cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
             assert (await http.post("/mcp", headers=headers, json=cancel)).status_code == 202
             with anyio.fail_after(5):
@@ -133,7 +133,7 @@ async def test_a_server_that_stops_stops_the_work_too(era: str) -> None:
 
             tasks.start_soon(call)
             with anyio.fail_after(5):
-                await sandbox.begun.wait()
+                await sandbox.started.wait()
             started = anyio.current_time()
         assert anyio.current_time() - started < 4
         assert sandbox.stopped.is_set()

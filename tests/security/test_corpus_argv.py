@@ -1,4 +1,4 @@
-"""Every call of the attack corpus gets the verdict that the corpus asks for."""
+"""Calls of the attack corpus get the expected verdicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACCEPTED_EXCEPTIONS = {
     "ARGV-0047": "drag: not in the frozen list of subcommands",
     "ARGV-0055": "frame: changes hidden state between calls; snapshot shows frames",
 }
-"""`should` rows that we decide differently, each with its reason."""
+"""Rows of level `should` with another verdict here, each with its reason."""
 
 
 def test_the_corpus_is_not_empty() -> None:
@@ -35,8 +35,8 @@ def test_a_call_of_the_corpus_gets_its_verdict(row: dict[str, Any]) -> None:
 
 @pytest.mark.promise("argv:verbatim")
 @pytest.mark.parametrize("row", [row for row in ROWS if "verbatim" in row], ids=lambda row: str(row["id"]))
-def test_free_text_stays_what_it_was(row: dict[str, Any]) -> None:
+def test_free_text_is_unchanged(row: dict[str, Any]) -> None:
     plan = BrowserShellTool().plan(row["arguments"])
-    # Index 0 of argv is the subcommand, which has a place of its own in the plan.
+    # Index 0 of argv is the subcommand, which is not an operand of the plan.
     assert plan.operands[row["verbatim"]["index"] - 1] == row["verbatim"]["value"]
     assert not plan.options

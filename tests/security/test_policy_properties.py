@@ -1,4 +1,4 @@
-"""What must hold for any input at all."""
+"""Properties of the policy that hold for every input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLAGS = [
     *("--download", "-d", "--timeout", "--clear", "--delay", "--new-tab", "-i", "-c", "-ic", "-s", "--selector"),
     *("--depth", "--full", "--text", "--url", "--load", "--cdp=1", "--", "-", "-1"),
 ]
-"""What agent-browser takes for an option somewhere, and what looks like one."""
+"""Options of agent-browser, and text that looks like an option."""
 WORDS = ["@e1", "#a", "text=b", "//x", "500", "down", "hidden", "load", "url", "title", "text", "visible", "list", "t1"]
 WORDS += ["switch", "close", "accept", "x.png", "../x", "https://example.com/", "Enter", "Control+a", "", " "]
 COMMAND_NAMES = st.sampled_from([*COMMANDS, *sorted(FORBIDDEN), "goto", "OPEN", *FLAGS])
@@ -39,7 +39,7 @@ ARGVS = st.tuples(COMMAND_NAMES, st.lists(ITEMS, max_size=5)).map(lambda parts: 
 @pytest.mark.promise("argv:closed-grammar")
 @BOUNDED
 @given(ARGVS)
-def test_nothing_outside_the_grammar_is_accepted(argv: tuple[str, ...]) -> None:
+def test_an_accepted_argv_is_inside_the_grammar(argv: tuple[str, ...]) -> None:
     try:
         command = parse_command(argv)
     except CallRefused:
@@ -51,7 +51,7 @@ def test_nothing_outside_the_grammar_is_accepted(argv: tuple[str, ...]) -> None:
     kinds = [operand.kind for operand in shape.operands for _ in range(operand.at_most)]
     for kind, operand in zip(kinds, command.operands[words:], strict=False):
         assert kind.free_text or not operand.startswith("-") or (command.name == "press" and operand == "-")
-    # Nothing was lost either: each item is a word, an operand, an option or the value of one.
+    # Every item of the argv is in the plan: as a word, an operand, an option or its value.
     values = [value for value in command.options.values() if value]
     assert len(argv) == 1 + len(command.operands) + len(command.options) + len(values)
 

@@ -1,4 +1,4 @@
-"""Reads the attack corpus in tests/data/corpus and unfolds its size macros."""
+"""The attack corpus in tests/data/corpus, with its macros expanded."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ FOLDER = Path(__file__).parent.parent / "data" / "corpus"
 
 def load(name: str) -> list[dict[str, Any]]:
     lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
-    return [unfold(json.loads(line)) for line in lines if line.strip()]
+    return [expand(json.loads(line)) for line in lines if line.strip()]
 
 
-def unfold(value: Any) -> Any:
+def expand(value: Any) -> Any:
     if isinstance(value, list):
-        return [unfold(item) for item in value]
+        return [expand(item) for item in value]
     if not isinstance(value, dict):
         return value
     for name, macro in value.items():
         if name in _MACROS:
             return _MACROS[name](macro)
     if "__template__" in value:
-        return value["__template__"] % unfold(value["fill"])
-    return {key: unfold(item) for key, item in value.items()}
+        return value["__template__"] % expand(value["fill"])
+    return {key: expand(item) for key, item in value.items()}
 
 
 def _chunked(macro: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs rows of the corpus through `policy check` as a person would: JSON lines in, JSON lines out."""
+"""Verdicts of `policy check` on rows of the attack corpus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from browser_shell.commands.policy import run_check
 
 
 def verdict(row: dict[str, Any]) -> dict[str, Any]:
-    # Rows without answers must be decided without any: nothing here may ask a real name server.
+    # Rows without DNS answers get none, so that no test contacts a real name server.
     line = json.dumps({"dns": {}, **row}).encode()
     output = io.StringIO()
     assert run_check(io.BytesIO(line), output, policy_path=None, explain=False) == 0

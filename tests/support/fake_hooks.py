@@ -1,4 +1,4 @@
-"""Hooks that tests put into the chain: one that leaves its name, and three that get in the way."""
+"""Hooks for tests: one that adds its name, one that refuses, and two that crash."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import CallRefused
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.plans import BrowserCommand, Plan
+from browser_shell.core.ports import PlanT
 from browser_shell.core.results import CommandResult
 
 
 @dataclass
 class NamingHook:
-    """Writes its name into the plan and the result, so that a test can see the order."""
+    """Adds its name to the plan and the result, which shows the order of the hooks."""
 
     name: str
 
@@ -34,10 +35,10 @@ class RefusingHook:
 
 
 class CrashingBeforeHook:
-    async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
-        raise ZeroDivisionError("a bug in somebody's hook")
+    async def before(self, call: ToolCall, plan: PlanT) -> PlanT:
+        raise ZeroDivisionError("a bug in a hook")
 
 
 class CrashingAfterHook:
-    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
-        raise ZeroDivisionError("a bug in somebody's hook")
+    async def after(self, call: ToolCall, plan: Plan, result: CommandResult) -> CommandResult:
+        raise ZeroDivisionError("a bug in a hook")

@@ -1,4 +1,4 @@
-"""A fake for every port. The misbehaving ones do what real parts do on a bad day."""
+"""Fakes of the protocols in core/ports.py, well-behaved and faulty ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from browser_shell.tools.registry import ToolRegistry
 
 @dataclass
 class FakeClock:
-    """Time that moves only when told."""
+    """A clock that moves only by `advance`."""
 
     now: float = 1000.0
     epoch: float = 1_800_000_000.0
@@ -68,7 +68,7 @@ def a_description(name: str = "browser-shell") -> ToolDescription:
 
 @dataclass
 class FakeTool:
-    """Accepts `argv` without a grammar: the first word is the subcommand, an `open` has one target."""
+    """Accepts any `argv`: the first item is the subcommand, and an `open` has one target."""
 
     name: str = "browser-shell"
     uses_protocol_errors: bool = False
@@ -94,7 +94,7 @@ class FakeTool:
 
 
 class UnlimitedLease:
-    """Costs nothing, and notes that it was settled."""
+    """A lease without limits, which records its settlements."""
 
     def __init__(self) -> None:
         self.settled: list[CommandResult | None] = []
@@ -109,7 +109,7 @@ class UnlimitedLease:
 
 @dataclass
 class NoLimits:
-    """Admits everybody."""
+    """Admits every call."""
 
     leases: list[UnlimitedLease] = field(default_factory=list)
 
@@ -120,7 +120,7 @@ class NoLimits:
 
 @dataclass
 class FakePolicy:
-    """Allows everything but the hosts it was told to block."""
+    """Allows everything except the hosts in `blocked_hosts`."""
 
     blocked_hosts: frozenset[str] = frozenset()
     judged: list[tuple[BrowserCommand, Mapping[str, Sequence[IpAddress]]]] = field(default_factory=list)
@@ -156,7 +156,7 @@ class SilentResolver:
 class RecordingAudit:
     records: list[AuditRecord] = field(default_factory=list)
     finished: anyio.Event = field(default_factory=anyio.Event)
-    """Set with the first record of an end."""
+    """Set by the first record of a finished call."""
 
     async def record(self, record: AuditRecord) -> None:
         await anyio.lowlevel.checkpoint()
@@ -175,7 +175,7 @@ class RecordingAudit:
 
 @dataclass
 class FullDiskAudit(RecordingAudit):
-    """Writes until the disk is full: from the first record of kind `full_at` on, nothing more."""
+    """Fails from the first record of kind `full_at` on, like a log on a full disk."""
 
     full_at: RecordKind = RecordKind.MCP_TOOL_CALL
     full: bool = False
@@ -189,7 +189,7 @@ class FullDiskAudit(RecordingAudit):
 
 @dataclass
 class HangingAudit(RecordingAudit):
-    """A disk that stops answering at the last record."""
+    """Hangs on the last record of a call."""
 
     async def record(self, record: AuditRecord) -> None:
         if record.kind is RecordKind.TOOL_FINISHED:
@@ -199,7 +199,7 @@ class HangingAudit(RecordingAudit):
 
 @dataclass
 class RecordingSandbox:
-    """Runs nothing, remembers everything."""
+    """Returns the same result for every plan, and records the plans."""
 
     result: CommandResult = field(default_factory=lambda: CommandResult(exit_code=0, data={"ok": True}))
     ran: list[tuple[Principal, BrowserCommand]] = field(default_factory=list)
@@ -211,14 +211,14 @@ class RecordingSandbox:
 
 @dataclass
 class HangingSandbox(RecordingSandbox):
-    """A page with `while(true){}` in it. Says when it has begun and whether it was stopped."""
+    """Never returns, like a page with an endless loop."""
 
-    begun: anyio.Event = field(default_factory=anyio.Event)
+    started: anyio.Event = field(default_factory=anyio.Event)
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
         self.ran.append((call.principal, plan))
-        self.begun.set()
+        self.started.set()
         try:
             await anyio.sleep_forever()
         finally:
@@ -228,7 +228,7 @@ class HangingSandbox(RecordingSandbox):
 
 @dataclass
 class BrokenSandbox(RecordingSandbox):
-    """Fails with the error it was given: a timeout, a crash, no room, or a bug."""
+    """Fails with the given error."""
 
     error: Exception = field(default_factory=lambda: BrowserUnavailable("Chromium is restarting"))
 
@@ -239,7 +239,7 @@ class BrokenSandbox(RecordingSandbox):
 
 @dataclass
 class FakePerson:
-    """A person at the live view, in control for as long as the test says."""
+    """A person who stays in control for `seconds`."""
 
     seconds: float = 0.0
 
@@ -264,7 +264,7 @@ def full_sandbox() -> BrokenSandbox:
 
 
 def a_target(url: str) -> UrlTarget:
-    """Good enough for tests: the host is what stands between `//` and the next slash."""
+    """Return a target for a simple URL. The host is the text between `//` and the next slash."""
     scheme, _, rest = url.partition("://")
     return UrlTarget(href=url, scheme=scheme, host=rest.partition("/")[0], port=443)
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.plans import ContainerJob, JobRunner
-from browser_shell.core.ports import Clock, ReportProgress, ignore_progress
+from browser_shell.core.ports import Clock, Hook, Limits, ReportProgress, ignore_progress
 from browser_shell.core.results import CommandResult
+from browser_shell.hooks.chain import HookChain
 from browser_shell.jobs.evidence import RunFacts
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
 from browser_shell.jobs.workspace import Workspace
+from browser_shell.pipeline import Pipeline
+from browser_shell.policy.job_rules import JobPolicy
 from browser_shell.policy.loading import policy_from
+from browser_shell.runner import ExecutionRunner
+from browser_shell.tools.job_tools import job_tools
+from browser_shell.tools.registry import ToolRegistry
 from support.fake_engine import IMAGE, ScriptedEngine
-from support.fakes import FakeClock, RecordingAudit
+from support.fakes import FakeClock, FakePerson, FakeResolver, NoLimits, RecordingActivity, RecordingAudit
 
 RUN = "0123456789abcdef01234567"
 
@@ -106,5 +113,22 @@ class JobBench:
             closer=self.closer,
             retention=self.document.sandbox.retention,
             audit=self.audit,
+            clock=self.clock,
+        )
+
+    def pipeline(
+        self, *, limits: Limits | None = None, hooks: Iterable[Hook[ContainerJob]] = ()
+    ) -> Pipeline[ContainerJob]:
+        policy = JobPolicy(self.document)
+        return Pipeline(
+            registry=ToolRegistry(job_tools(self.document, policy.tools)),
+            limits=limits or NoLimits(),
+            hooks=HookChain.of(hooks),
+            policy=policy,
+            resolver=FakeResolver(),
+            audit=self.audit,
+            runner=ExecutionRunner(containers=self.sandbox()),
+            human=FakePerson(),
+            show_activity=RecordingActivity().add,
             clock=self.clock,
         )

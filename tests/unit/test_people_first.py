@@ -61,7 +61,7 @@ async def test_a_call_under_way_is_not_interrupted() -> None:
     pipeline = a_pipeline(sandbox=sandbox, human=person)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(pipeline.handle, a_call())
-        await sandbox.begun.wait()
+        await sandbox.started.wait()
         person.seconds = 10
         await pipeline.handle(a_call())
         assert not sandbox.stopped.is_set()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -28,8 +29,11 @@ from browser_shell.core.records import RecordKind
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.rules import UrlPolicy
+from browser_shell.runner import ExecutionRunner
+from browser_shell.server.common import SystemClock
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
+from support.fake_engine import HangingEngine, ScriptedEngine
 from support.fake_hooks import CrashingAfterHook, CrashingBeforeHook, NamingHook, RefusingHook
 from support.fakes import (
     BrokenSandbox,
@@ -49,6 +53,7 @@ from support.fakes import (
     timing_out_sandbox,
 )
 from support.gates import a_local_gate
+from support.job_plans import RUN, JobBench, a_job_call
 
 RAN = ["MCP_TOOL_CALL", "SANDBOX_EXEC", "TOOL_FINISHED"]
 REFUSED = ["MCP_TOOL_CALL", "POLICY_BLOCKED", "TOOL_FINISHED"]
@@ -70,7 +75,7 @@ async def test_no_data_is_null() -> None:
     assert (await a_pipeline(sandbox=sandbox).handle(a_call())).stdout == "null\n"
 
 
-async def test_a_command_that_fails_is_a_result_with_advice() -> None:
+async def test_a_failed_command_is_a_result_with_advice() -> None:
     failed = CommandResult(exit_code=1, message="Unknown ref: e9", error=ErrorCode.COMMAND_FAILED)
     audit = RecordingAudit()
     outcome = await a_pipeline(sandbox=RecordingSandbox(result=failed), audit=audit).handle(a_call("click", "@e9"))
@@ -79,14 +84,14 @@ async def test_a_command_that_fails_is_a_result_with_advice() -> None:
     assert audit.records[-1].error == "COMMAND_FAILED"
 
 
-async def test_attachments_ride_along() -> None:
+async def test_attachments_are_part_of_the_outcome() -> None:
     picture = Attachment(mime_type="image/png", content=b"png", name="a.png")
     sandbox = RecordingSandbox(result=CommandResult(exit_code=0, attachments=(picture,)))
     assert (await a_pipeline(sandbox=sandbox).handle(a_call("screenshot"))).attachments == (picture,)
 
 
 @pytest.mark.promise("policy:denied-does-not-run")
-async def test_a_blocked_host_does_not_run_and_the_model_reads_why() -> None:
+async def test_a_blocked_host_is_refused_with_the_reason() -> None:
     audit, sandbox = RecordingAudit(), RecordingSandbox()
     pipeline = a_pipeline(policy=FakePolicy(blocked_hosts=frozenset({"bad.example"})), audit=audit, sandbox=sandbox)
     outcome = await pipeline.handle(a_call("open", "https://bad.example/x?token=s3cret"))
@@ -111,7 +116,7 @@ async def test_a_host_that_does_not_resolve_is_refused_with_its_own_code() -> No
 
 
 @pytest.mark.promise("audit:no-secrets")
-async def test_records_hold_neither_typed_text_nor_paths_nor_queries() -> None:
+async def test_records_contain_no_typed_text_paths_or_queries() -> None:
     audit = RecordingAudit()
     pipeline = a_pipeline(audit=audit)
     await pipeline.handle(a_call("open", "https://a.example/s3cret?token=s3cret"))
@@ -120,14 +125,14 @@ async def test_records_hold_neither_typed_text_nor_paths_nor_queries() -> None:
     assert "s3cret" not in repr(audit.records)
 
 
-async def test_the_policy_sees_every_address_of_the_host() -> None:
+async def test_the_policy_gets_all_addresses_of_the_host() -> None:
     policy, addresses = FakePolicy(), [ip_address("203.0.113.7"), ip_address("10.0.0.7")]
     pipeline = a_pipeline(policy=policy, resolver=FakeResolver({"a.example": addresses}))
     await pipeline.handle(a_call("open", "https://a.example/"))
     assert policy.judged[0][1] == {"a.example": addresses}
 
 
-async def test_a_name_that_is_not_answered_in_time_has_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_has_no_addresses_after_the_lookup_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_module, "LOOKUP_SECONDS", 0.01)
     policy = FakePolicy()
     await a_pipeline(policy=policy, resolver=SilentResolver()).handle(a_call("open", "https://a.example/"))
@@ -144,17 +149,17 @@ async def test_bad_arguments_are_refused_and_recorded() -> None:
 
 
 @pytest.mark.parametrize("session_id", ["", "../x", "-a", ".a", "a" * 65, "a\n", "a b", 5, None, ["a"]])
-async def test_a_session_id_that_could_not_exist_is_not_echoed(session_id: JsonValue) -> None:
+async def test_a_malformed_session_id_is_not_echoed(session_id: JsonValue) -> None:
     assert (await a_pipeline().handle(a_call(session_id=session_id))).session_id == ""
 
 
 @pytest.mark.parametrize("session_id", ["a", "_a", "9", "A.b-c_d", "a" * 64])
-async def test_a_session_id_is_echoed(session_id: str) -> None:
+async def test_a_valid_session_id_is_echoed(session_id: str) -> None:
     assert (await a_pipeline().handle(a_call(session_id=session_id))).session_id == session_id
 
 
 @pytest.mark.parametrize(("tool", "error"), [("run_shell", PolicyBlocked), ("browser_shell", UnknownTool)])
-async def test_a_tool_that_is_not_offered_is_an_error_of_the_protocol_and_recorded(
+async def test_an_unknown_or_reserved_tool_is_a_protocol_error_and_recorded(
     tool: str, error: type[BrowserShellError]
 ) -> None:
     audit, sandbox = RecordingAudit(), RecordingSandbox()
@@ -165,7 +170,7 @@ async def test_a_tool_that_is_not_offered_is_an_error_of_the_protocol_and_record
     assert audit.records[-1].rule_id.startswith("tool.")
 
 
-async def test_a_long_tool_name_does_not_fill_the_log() -> None:
+async def test_a_long_tool_name_is_shortened_in_records() -> None:
     audit = RecordingAudit()
     with pytest.raises(UnknownTool):
         await a_pipeline(audit=audit).handle(a_call(tool="x" * 5000))
@@ -174,34 +179,34 @@ async def test_a_long_tool_name_does_not_fill_the_log() -> None:
 
 @pytest.mark.promise("audit:no-record-no-run")
 @pytest.mark.parametrize("full_at", [RecordKind.MCP_TOOL_CALL, RecordKind.SANDBOX_EXEC])
-async def test_nothing_runs_when_the_call_cannot_be_recorded(full_at: RecordKind) -> None:
+async def test_a_call_that_cannot_be_recorded_does_not_run(full_at: RecordKind) -> None:
     sandbox = RecordingSandbox()
     outcome = await a_pipeline(audit=FullDiskAudit(full_at=full_at), sandbox=sandbox).handle(a_call())
     assert (outcome.exit_code, outcome.error) == (75, ErrorCode.AUDIT_UNAVAILABLE)
     assert sandbox.ran == []
 
 
-async def test_an_unknown_tool_on_a_full_disk_is_not_answered_as_usual() -> None:
+async def test_an_unknown_tool_that_cannot_be_recorded_reports_the_audit_fault() -> None:
     outcome = await a_pipeline(audit=FullDiskAudit()).handle(a_call(tool="nonsense"))
     assert outcome.error is ErrorCode.AUDIT_UNAVAILABLE
 
 
-async def test_a_refusal_that_cannot_be_recorded_says_so() -> None:
+async def test_a_refusal_that_cannot_be_recorded_reports_the_audit_fault() -> None:
     pipeline = a_pipeline(hooks=[RefusingHook()], audit=FullDiskAudit(full_at=RecordKind.POLICY_BLOCKED))
     assert (await pipeline.handle(a_call())).error is ErrorCode.AUDIT_UNAVAILABLE
 
 
-async def test_a_command_that_ran_keeps_its_result_when_its_end_cannot_be_recorded() -> None:
+async def test_a_result_is_returned_even_if_its_last_record_fails() -> None:
     pipeline = a_pipeline(audit=FullDiskAudit(full_at=RecordKind.TOOL_FINISHED))
     assert (await pipeline.handle(a_call())).exit_code == 0
 
 
-async def test_a_log_that_hangs_at_the_end_does_not_hang_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hanging_last_record_does_not_block_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_module, "LAST_RECORD_SECONDS", 0.01)
     assert (await a_pipeline(audit=HangingAudit()).handle(a_call())).exit_code == 0
 
 
-async def test_a_hook_may_refuse() -> None:
+async def test_a_hook_can_refuse_a_call() -> None:
     audit, sandbox = RecordingAudit(), RecordingSandbox()
     outcome = await a_pipeline(hooks=[RefusingHook()], audit=audit, sandbox=sandbox).handle(a_call())
     assert (outcome.error, outcome.rule_id) == (ErrorCode.POLICY_BLOCKED, "acme.sunday")
@@ -210,7 +215,7 @@ async def test_a_hook_may_refuse() -> None:
 
 
 @pytest.mark.promise("hooks:crash-refuses")
-async def test_a_hook_that_crashes_before_refuses_the_call() -> None:
+async def test_a_crash_of_a_before_hook_refuses_the_call() -> None:
     sandbox = RecordingSandbox()
     outcome = await a_pipeline(hooks=[CrashingBeforeHook()], sandbox=sandbox).handle(a_call())
     assert (outcome.exit_code, outcome.error, outcome.rule_id) == (126, ErrorCode.HOOK_FAILED, "hook.before")
@@ -218,7 +223,7 @@ async def test_a_hook_that_crashes_before_refuses_the_call() -> None:
 
 
 @pytest.mark.promise("hooks:crash-withholds")
-async def test_a_hook_that_crashes_after_withholds_the_result() -> None:
+async def test_a_crash_of_an_after_hook_withholds_the_result() -> None:
     audit, sandbox = RecordingAudit(), RecordingSandbox(result=CommandResult(exit_code=0, data="page content"))
     outcome = await a_pipeline(hooks=[CrashingAfterHook()], sandbox=sandbox, audit=audit).handle(a_call())
     assert (outcome.exit_code, outcome.error, outcome.rule_id) == (126, ErrorCode.HOOK_FAILED, "hook.after")
@@ -243,19 +248,19 @@ class SleepingAfterHook:
         return result
 
 
-async def test_a_hook_may_withhold_a_result() -> None:
+async def test_a_hook_can_withhold_a_result() -> None:
     outcome = await a_pipeline(hooks=[WithholdingHook()]).handle(a_call())
     assert (outcome.error, outcome.rule_id, outcome.stdout) == (ErrorCode.POLICY_BLOCKED, "acme.secret", "")
 
 
 @pytest.mark.parametrize("hook", [SleepingHook(), SleepingAfterHook()])
-async def test_a_hook_that_hangs_has_failed(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hook_that_hangs_is_stopped_by_its_timeout(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_module, "HOOKS_SECONDS", 0.01)
     assert (await a_pipeline(hooks=[hook]).handle(a_call())).error is ErrorCode.HOOK_FAILED
 
 
 @pytest.mark.promise("policy:judges-what-runs")
-async def test_the_policy_judges_the_plan_that_the_hooks_left_and_that_one_runs() -> None:
+async def test_the_plan_that_the_hooks_return_is_judged_and_runs() -> None:
     policy, sandbox = FakePolicy(), RecordingSandbox()
     await a_pipeline(hooks=[NamingHook("a")], policy=policy, sandbox=sandbox).handle(a_call("click"))
     assert policy.judged[0][0].operands == ("a",)
@@ -272,7 +277,7 @@ async def test_the_policy_judges_the_plan_that_the_hooks_left_and_that_one_runs(
         (BrokenSandbox(error=RuntimeError("/home/op/secret is missing")), ErrorCode.INTERNAL_ERROR, 127),
     ],
 )
-async def test_faults_of_the_sandbox_are_outcomes(sandbox: BrokenSandbox, error: ErrorCode, exit_code: int) -> None:
+async def test_runner_errors_become_outcomes(sandbox: BrokenSandbox, error: ErrorCode, exit_code: int) -> None:
     audit = RecordingAudit()
     outcome = await a_pipeline(sandbox=sandbox, audit=audit).handle(a_call())
     assert (outcome.error, outcome.exit_code) == (error, exit_code)
@@ -282,11 +287,11 @@ async def test_faults_of_the_sandbox_are_outcomes(sandbox: BrokenSandbox, error:
     assert audit.records[-1].error == error.name
 
 
-async def test_try_later_says_when() -> None:
+async def test_a_full_server_names_the_seconds_to_wait() -> None:
     assert (await a_pipeline(sandbox=full_sandbox()).handle(a_call())).retry_after_seconds == 5
 
 
-async def test_a_sandbox_that_ignores_its_deadline_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_runner_that_ignores_its_timeout_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_module, "RUNNER_GRACE_SECONDS", -29.99)
     sandbox = HangingSandbox()
     assert (await a_pipeline(sandbox=sandbox).handle(a_call())).error is ErrorCode.TIMEOUT
@@ -294,44 +299,44 @@ async def test_a_sandbox_that_ignores_its_deadline_is_given_up(monkeypatch: pyte
 
 
 @pytest.mark.promise("audit:cancelled-is-recorded")
-async def test_a_cancelled_call_stops_the_sandbox_and_its_end_is_recorded() -> None:
+async def test_a_cancelled_call_stops_the_runner_and_its_end_is_recorded() -> None:
     audit, sandbox = RecordingAudit(), HangingSandbox()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(a_pipeline(audit=audit, sandbox=sandbox).handle, a_call())
         with anyio.fail_after(5):
-            await sandbox.begun.wait()
+            await sandbox.started.wait()
         tasks.cancel_scope.cancel()
     assert sandbox.stopped.is_set()
     assert audit.kinds == RAN
     assert (audit.records[-1].error, audit.records[-1].exit_code) == ("CANCELLED", None)
 
 
-async def test_secrets_in_a_refusal_are_hidden_and_long_reasons_cut() -> None:
+async def test_reasons_are_redacted_and_shortened() -> None:
     sandbox = BrokenSandbox(error=TryLater("https://u:s3cret@a.example/ " + "x" * 50_000))
     outcome = await a_pipeline(sandbox=sandbox).handle(a_call())
     assert "s3cret" not in outcome.stderr
     assert len(outcome.stderr) < 7000
 
 
-async def test_half_a_surrogate_pair_does_not_break_the_answer() -> None:
+async def test_a_lone_surrogate_is_replaced_in_the_outcome() -> None:
     sandbox = RecordingSandbox(result=CommandResult(exit_code=0, data="a\ud800b", message="\udc00"))
     outcome = await a_pipeline(sandbox=sandbox).handle(a_call())
     assert json.loads(outcome.stdout.encode()) == "a\ufffdb"
     assert outcome.stderr.encode()
 
 
-async def test_a_timeout_error_of_python_is_not_taken_for_ours() -> None:
+async def test_a_timeout_error_of_python_is_an_internal_error() -> None:
     outcome = await a_pipeline(sandbox=BrokenSandbox(error=TimeoutError())).handle(a_call())
     assert outcome.error is ErrorCode.INTERNAL_ERROR
     assert issubclass(ExecutionTimedOut, TimeoutError)
 
 
-def test_tools_are_those_of_the_registry() -> None:
+def test_the_listed_tools_are_those_of_the_registry() -> None:
     assert [tool.name for tool in a_pipeline().tools()] == ["browser-shell"]
 
 
 @pytest.mark.promise("limits:refused-is-recorded")
-async def test_a_call_over_a_limit_does_not_run_is_told_when_to_come_back_and_is_recorded() -> None:
+async def test_a_call_over_a_limit_is_refused_with_the_seconds_to_wait_and_recorded() -> None:
     audit, sandbox = RecordingAudit(), RecordingSandbox()
     pipeline = a_pipeline(limits=a_local_gate(calls_per_minute=1), audit=audit, sandbox=sandbox)
     await pipeline.handle(a_call())
@@ -343,7 +348,7 @@ async def test_a_call_over_a_limit_does_not_run_is_told_when_to_come_back_and_is
     assert [record.rule_id for record in audit.records[4:]] == ["limits.rate", "limits.rate"]
 
 
-async def test_limits_go_before_policy_and_hooks() -> None:
+async def test_limits_are_checked_before_hooks_and_policy() -> None:
     pipeline = a_pipeline(
         limits=a_local_gate(budget={"max_retries": 0}), policy=FakePolicy(blocked_hosts=frozenset({"bad.example"}))
     )
@@ -354,7 +359,7 @@ async def test_limits_go_before_policy_and_hooks() -> None:
     ]
 
 
-async def test_a_name_that_no_tool_has_is_answered_as_ever_and_uses_up_nothing() -> None:
+async def test_an_unknown_tool_does_not_count_against_the_limits() -> None:
     limits = NoLimits()
     with pytest.raises(PolicyBlocked):
         await a_pipeline(limits=limits).handle(a_call(tool="run_shell"))
@@ -385,20 +390,20 @@ async def test_a_lease_is_settled_once_however_the_call_ends(pipeline_parts: dic
 
 
 @pytest.mark.promise("limits:lease-comes-back")
-async def test_a_cancelled_call_gives_its_place_back() -> None:
+async def test_a_cancelled_call_releases_its_slot() -> None:
     sandbox = HangingSandbox()
     gate = a_local_gate(concurrent_calls=1)
     pipeline = a_pipeline(limits=gate, sandbox=sandbox)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(pipeline.handle, a_call())
         with anyio.fail_after(5):
-            await sandbox.begun.wait()
+            await sandbox.started.wait()
         assert (await pipeline.handle(a_call("open"))).rule_id == "limits.concurrency"
         tasks.cancel_scope.cancel()
     await gate.admit(a_call())
 
 
-async def test_a_run_beyond_its_tasks_time_is_stopped() -> None:
+async def test_a_call_that_exceeds_the_budget_of_its_task_is_stopped() -> None:
     sandbox, gate, audit = HangingSandbox(), a_local_gate(budget={"elapsed_seconds": 1}), RecordingAudit()
     outcome = await a_pipeline(limits=gate, sandbox=sandbox, audit=audit).handle(a_call())
     assert (outcome.exit_code, outcome.error, outcome.rule_id) == (
@@ -422,20 +427,20 @@ async def test_a_run_beyond_its_tasks_time_is_stopped() -> None:
         (("click", "#pin"), None),
     ],
 )
-async def test_what_was_typed_is_in_one_record_and_only_as_a_secret(argv: tuple[str, ...], text: str | None) -> None:
+async def test_typed_text_is_in_one_record_and_only_as_a_secret(argv: tuple[str, ...], text: str | None) -> None:
     audit = RecordingAudit()
     await a_pipeline(audit=audit).handle(a_call(*argv))
     found = [record.text.reveal() if record.text else None for record in audit.records]
     assert found == [None, text, None]
 
 
-async def test_a_refused_text_is_recorded_as_a_secret_too() -> None:
+async def test_refused_text_is_recorded_as_a_secret() -> None:
     audit = RecordingAudit()
     await a_pipeline(audit=audit, hooks=[RefusingHook()]).handle(a_call("fill", "#pin", "s3cret"))
     assert [record.text is not None for record in audit.records] == [False, True, False]
 
 
-async def test_records_say_how_long_it_took_to_decide_and_to_run_and_whose_trace_it_is() -> None:
+async def test_records_contain_durations_and_the_trace_id() -> None:
     clock, audit = FakeClock(), RecordingAudit()
 
     class SlowHook:
@@ -465,7 +470,7 @@ async def test_records_say_how_long_it_took_to_decide_and_to_run_and_whose_trace
         (("open", "ftp://a.example/"), ["POLICY_BLOCKED"], "open"),
     ],
 )
-async def test_a_command_refused_as_such_has_a_record_of_its_own(
+async def test_a_refused_subcommand_has_an_additional_record(
     argv: tuple[str, ...], kinds: list[str], subcommand: str
 ) -> None:
     audit = RecordingAudit()
@@ -478,8 +483,8 @@ async def test_a_command_refused_as_such_has_a_record_of_its_own(
 class ProgressRunner:
     """Reports progress with a secret in the message."""
 
-    async def run(self, call: ToolCall, plan: BrowserCommand, tell: ReportProgress) -> CommandResult:
-        await tell(1.0, 60.0, "GET /?access_token=s3cret")
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+        await report_progress(1.0, 60.0, "GET /?access_token=s3cret")
         return CommandResult(exit_code=0)
 
 
@@ -493,3 +498,41 @@ async def test_secrets_in_progress_messages_are_redacted() -> None:
 
     await replace(a_pipeline(), runner=ProgressRunner()).handle(a_call(), on_progress)
     assert messages == ["GET /?access_token=[redacted]"]
+
+
+async def test_a_job_that_exceeds_its_budget_names_its_run(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, HangingEngine())
+    limits = a_local_gate(SystemClock(), budget={"elapsed_seconds": 1, "window_seconds": 100})
+    with anyio.fail_after(20):
+        outcome = await bench.pipeline(limits=limits).handle(a_job_call())
+    assert (outcome.error, outcome.run_id) == (ErrorCode.BUDGET_EXCEEDED, RUN)
+    assert json.loads((bench.run_directory / "evidence.json").read_bytes())["outcome"]["end"] == "cancelled"
+    assert (bench.audit.kinds[-1], bench.audit.records[-1].run_id) == ("TOOL_FINISHED", RUN)
+    refused = await bench.pipeline(limits=limits).handle(a_job_call("b" * 24))
+    assert (refused.error, refused.run_id) == (ErrorCode.BUDGET_EXCEEDED, ""), "nothing ran"
+
+
+async def test_a_job_that_ignores_its_timeout_names_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = JobBench(tmp_path, HangingEngine())
+    monkeypatch.setattr(pipeline_module, "RUNNER_GRACE_SECONDS", -120.5)
+    with anyio.fail_after(20):
+        outcome = await bench.pipeline().handle(a_job_call(timeout_sec=1))
+    assert (outcome.error, outcome.run_id) == (ErrorCode.TIMEOUT, RUN)
+
+
+async def test_a_job_whose_result_is_withheld_names_its_run(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine())
+    outcome = await bench.pipeline(hooks=[CrashingAfterHook()]).handle(a_job_call())
+    assert (outcome.rule_id, outcome.run_id) == ("hook.after", RUN)
+
+
+async def test_a_job_that_never_started_names_no_run(tmp_path: Path) -> None:
+    bench = JobBench(tmp_path, ScriptedEngine())
+    outcome = await bench.pipeline(hooks=[CrashingBeforeHook()]).handle(a_job_call())
+    assert (outcome.rule_id, outcome.run_id) == ("hook.before", "")
+    assert not bench.run_directory.exists()
+
+
+async def test_a_plan_without_a_backend_is_an_error() -> None:
+    pipeline = replace(a_pipeline(), runner=ExecutionRunner())
+    assert (await pipeline.handle(a_call())).error is ErrorCode.DRIVER_UNAVAILABLE

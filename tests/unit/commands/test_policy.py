@@ -1,4 +1,4 @@
-"""`policy check`: one answer for each line, whatever the line holds."""
+"""`policy check`: one answer for each line, valid or not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def a_call(*argv: Any) -> dict[str, Any]:
     return {"id": "1", "arguments": {"session_id": "s", "argv": list(argv)}, "dns": {}}
 
 
-def test_the_example_of_the_design() -> None:
+def test_a_loopback_url_is_denied() -> None:
     result = answer({"id": "1", "url": "http://0x7f.1/"})
     assert (result["id"], result["verdict"], result["rule"]) == ("1", "deny", "address.loopback")
     assert "href" not in result
@@ -56,9 +56,9 @@ def test_calls_are_judged_like_urls() -> None:
     assert answer(a_call("open", "https://example.com/") | {"dns": {"example.com": ["93.184.215.14"]}})["href"]
 
 
-@pytest.mark.parametrize("silence", [{}, {"example.com": []}, {"example.com": {"error": "SERVFAIL"}}])
-def test_a_name_without_an_answer_is_denied(silence: dict[str, Any]) -> None:
-    assert answer({"id": "1", "url": "https://example.com/", "dns": silence})["rule"] == "dns.no_answer"
+@pytest.mark.parametrize("dns", [{}, {"example.com": []}, {"example.com": {"error": "SERVFAIL"}}])
+def test_a_name_without_an_answer_is_denied(dns: dict[str, Any]) -> None:
+    assert answer({"id": "1", "url": "https://example.com/", "dns": dns})["rule"] == "dns.no_answer"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_case_can_carry_its_own_policy_and_answers(extra: dict[str, Any], rule
         ({"id": "1", "raw_arguments": ""}, "input.json"),
     ],
 )
-def test_what_is_no_call_of_the_tool_is_denied(case: dict[str, Any], rule: str) -> None:
+def test_an_invalid_call_is_denied(case: dict[str, Any], rule: str) -> None:
     assert answer(case)["rule"] == rule
 
 
@@ -120,12 +120,12 @@ def test_what_is_no_call_of_the_tool_is_denied(case: dict[str, Any], rule: str) 
     ],
     ids=range(12),
 )
-def test_a_line_that_is_not_strict_json_is_one_denied_line(line: bytes, case_id: Any) -> None:
+def test_a_line_that_is_not_strict_json_is_denied(line: bytes, case_id: Any) -> None:
     result = answer(line)
     assert (result["id"], result["verdict"], result["rule"]) == (case_id, "deny", "input.json")
 
 
-def test_blank_lines_are_no_cases_and_strange_ids_are_not_repeated() -> None:
+def test_blank_lines_are_skipped_and_ids_that_are_not_scalars_are_dropped() -> None:
     results = answers(b"", {"id": ["x"], "url": "http://10.0.0.1/"}, b"  ", {"url": "http://10.0.0.1/"}, b"")
     assert [result["id"] for result in results] == [None, None]
 
@@ -138,7 +138,7 @@ def test_the_policy_file_applies_to_every_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"\xff", b"opne: {}\n"])
-def test_an_unreadable_policy_is_said_on_stderr(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_policy_is_reported_on_stderr(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "policy.yaml"
     if content is not None:
         path.write_bytes(content)
@@ -148,12 +148,12 @@ def test_an_unreadable_policy_is_said_on_stderr(tmp_path: Path, content: bytes |
     assert output.getvalue() == ""
 
 
-def test_without_a_stream_for_errors_the_process_has_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_go_to_the_stderr_of_the_process_by_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_check(sys.stdin, sys.stdout, policy_path=tmp_path / "none", explain=False) == 2
     assert "none" in capsys.readouterr().err
 
 
-def test_a_text_stream_is_read_below_its_encoding() -> None:
+def test_a_text_stream_is_read_as_bytes() -> None:
     stream = io.TextIOWrapper(
         io.BytesIO(b'{"id": "a", "url": "\xff"}\n{"id": "b", "url": "http://10.0.0.1/"}\n'), encoding="ascii"
     )
@@ -163,7 +163,7 @@ def test_a_text_stream_is_read_below_its_encoding() -> None:
     assert run_check(io.StringIO('{"url": "http://10.0.0.1/"}'), output, policy_path=None, explain=False) == 0
 
 
-async def test_people_get_a_block_that_no_input_can_break_out_of() -> None:
+async def test_input_cannot_break_the_layout_of_explained_answers() -> None:
     lines = [
         json.dumps({"id": "x\x1b[2J\ny", "url": "https://example.com/", "dns": {"example.com": ["10.0.0.1"]}}).encode(),
         json.dumps({"id": 2, "url": "https://example.com/", "dns": {}}).encode(),
@@ -183,21 +183,21 @@ async def test_people_get_a_block_that_no_input_can_break_out_of() -> None:
     assert len(blocks[2].splitlines()) == 3
 
 
-async def test_without_answers_in_the_case_the_resolver_is_asked() -> None:
+async def test_hosts_without_answers_in_the_case_are_resolved() -> None:
     resolver = GivenAnswers(answers={"example.com": [ip_address("93.184.215.14")]})
     line = json.dumps({"id": "1", "url": "https://example.com/"}).encode()
     (text,) = [text async for text in check_lines([line], policy=PolicyDocument(), resolver=resolver)]
     assert json.loads(text)["verdict"] == "allow"
 
 
-def test_each_answer_is_flushed_at_once() -> None:
+def test_each_answer_is_flushed() -> None:
     output = CountingStream()
     assert run_check(io.BytesIO(b'{"id": 1}\n{"id": 2}\n'), output, policy_path=None, explain=False) == 0
     assert output.lines_at_flush == [1, 2]
 
 
 @pytest.mark.parametrize(
-    ("redirection", "code", "told"),
+    ("redirection", "code", "message"),
     [
         ("| head -n 1 >/dev/null; exit ${PIPESTATUS[2]}", 1, ""),
         (">/dev/full", 1, "the answers cannot be written: No space left on device"),
@@ -205,20 +205,20 @@ def test_each_answer_is_flushed_at_once() -> None:
         ("<&-", 2, "reads lines from its standard input"),
     ],
 )
-def test_streams_that_end_or_never_were_are_no_crash(redirection: str, code: int, told: str) -> None:
+def test_closed_streams_cause_no_traceback(redirection: str, code: int, message: str) -> None:
     program = Path(sys.executable).with_name("browser-shell")
     lines = 'yes \'{"id":1,"url":"about:blank"}\' | head -n 5000'
     ran = subprocess.run(
         ["/bin/bash", "-c", f"{lines} | '{program}' policy check {redirection}"], capture_output=True, text=True
     )
     assert ran.returncode == code
-    assert told in ran.stderr
-    assert bool(told) is bool(ran.stderr)
+    assert message in ran.stderr
+    assert bool(message) is bool(ran.stderr)
     assert "Traceback" not in ran.stderr
 
 
 class CountingStream(io.StringIO):
-    """Remembers how many lines were there whenever somebody flushed."""
+    """Counts the lines that are written at each flush."""
 
     def __init__(self) -> None:
         super().__init__()

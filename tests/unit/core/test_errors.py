@@ -1,12 +1,15 @@
-"""The exceptions and the tree of them that stands atop their module."""
+"""Exceptions and error codes, compared with their documentation."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from browser_shell.core import errors
-from browser_shell.core.errors import BrowserShellError
+from browser_shell.core.errors import BrowserShellError, ErrorCode
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
 
 
 def documented_tree() -> list[tuple[int, str]]:
@@ -32,3 +35,12 @@ def test_the_tree_in_the_docstring_gives_the_exit_codes() -> None:
     assert len(exit_codes) >= 10
     for name, exit_code in exit_codes:
         assert getattr(errors, name).code.exit_code == int(exit_code), name
+
+
+def test_the_reference_page_has_the_table_of_the_code() -> None:
+    rows = [line for line in REFERENCE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{code.name}` | {code.exit_code} | {code.number} | {code.advice} |" for code in ErrorCode]
+
+
+def test_every_error_number_is_used_once() -> None:
+    assert len({code.number for code in ErrorCode}) == len(ErrorCode)

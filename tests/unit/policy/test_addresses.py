@@ -1,4 +1,4 @@
-"""Which addresses are public: each range with its first and last address and the neighbours just outside."""
+"""Public and denied addresses: each range with its first and last address and the neighbours just outside."""
 
 from __future__ import annotations
 
@@ -87,18 +87,18 @@ def test_the_neighbours_of_a_range_are_public(text: str) -> None:
 
 
 def test_no_row_of_the_table_is_untested() -> None:
-    # As addresses: Python 3.13 writes ::ffff:0:0 differently.
+    # Compared as addresses, because Python 3.13 writes ::ffff:0:0 differently.
     tested = {ip_address(row[0]) for row in ROWS}
     assert {entry.network.network_address for entry in IPV4_DENIED + IPV6_DENIED} <= tested
 
 
 @pytest.mark.promise("address:metadata")
 @pytest.mark.parametrize("address", METADATA, ids=str)
-def test_metadata_addresses_are_denied_by_name_of_the_rule(address: IPv4Address | IPv6Address) -> None:
+def test_metadata_addresses_have_their_own_rule(address: IPv4Address | IPv6Address) -> None:
     assert classify(address).rule_id == "address.metadata"
 
 
-WRAPPED = [
+IPV6_FORMS = [
     "::169.254.169.254",
     "::ffff:169.254.169.254",
     "::ffff:0:169.254.169.254",
@@ -106,15 +106,15 @@ WRAPPED = [
     "64:ff9b:1::169.254.169.254",
     "2002:a9fe:a9fe::1",
     "2001:0:a9fe:a9fe::1",
-    "2001:0:1:1::5601:5601",  # the client of Teredo has every bit turned
+    "2001:0:1:1::5601:5601",  # Teredo inverts all bits of the client address
     "2a00::5efe:169.254.169.254",
     "fd00:ec2::254%eth0",
 ]
 
 
 @pytest.mark.promise("address:metadata")
-@pytest.mark.parametrize("text", WRAPPED)
-def test_a_wrapped_metadata_address_is_still_one(text: str) -> None:
+@pytest.mark.parametrize("text", IPV6_FORMS)
+def test_metadata_addresses_are_found_inside_ipv6_addresses(text: str) -> None:
     assert is_metadata(IPv6Address(text))
     assert classify(IPv6Address(text)).rule_id == "address.metadata"
 
@@ -131,13 +131,13 @@ def test_an_address_bound_to_an_interface_is_denied() -> None:
 @pytest.mark.parametrize(
     "text", ["0.0.0.0/0", "169.254.0.0/16", "100.64.0.0/10", "::/0", "fd00::/8", "::ffff:0:0/96", "2002::/16"]
 )
-def test_networks_that_hold_a_metadata_address_are_known(text: str) -> None:
+def test_a_network_with_a_metadata_address_cannot_be_exempted(text: str) -> None:
     with pytest.raises(ValueError, match="metadata"):
         parse_exemption(text)
 
 
 @pytest.mark.parametrize("text", ["10.0.0.0/8", "127.0.0.1", "::1", "169.254.1.0/24", "fc00::/8"])
-def test_networks_without_a_metadata_address_may_be_exempted(text: str) -> None:
+def test_a_network_without_a_metadata_address_can_be_exempted(text: str) -> None:
     assert not covers_metadata(parse_exemption(text).network)
 
 

@@ -19,13 +19,13 @@ def with_argv(*items: JsonValue) -> JsonValue:
     return {"session_id": "s", "argv": list(items)}
 
 
-def test_the_least_that_a_call_says() -> None:
+def test_session_id_and_argv_are_enough() -> None:
     call = read_arguments({"session_id": "s1", "argv": ["snapshot"]})
     assert (call.session_id, call.argv, call.timeout_seconds) == ("s1", ("snapshot",), 30)
 
 
 @pytest.mark.parametrize("arguments", [None, [], "x", 1, True, [["session_id", "s"]]])
-def test_arguments_that_are_no_object_are_refused(arguments: JsonValue) -> None:
+def test_arguments_that_are_not_an_object_are_refused(arguments: JsonValue) -> None:
     assert refusal(arguments) == "arguments.shape"
 
 
@@ -61,7 +61,7 @@ def test_argv_must_be_a_list_of_1_to_129_items(argv: JsonValue) -> None:
     assert refusal({"session_id": "s", "argv": argv}) == "arguments.argv"
 
 
-def test_129_items_are_enough() -> None:
+def test_argv_may_have_129_items() -> None:
     assert len(read_arguments(with_argv(*["x"] * 129)).argv) == 129
 
 
@@ -82,7 +82,7 @@ def test_129_items_are_enough() -> None:
         ("x" * 8192, "x" * 8192),
     ],
 )
-def test_items_become_text_as_json_writes_them(item: JsonValue, text: str) -> None:
+def test_items_become_the_text_that_json_has_for_them(item: JsonValue, text: str) -> None:
     assert read_arguments(with_argv("fill", item)).argv == ("fill", text)
 
 

@@ -1,124 +1,10 @@
-"""Which argv is inside the grammar. Everything else is refused."""
+"""Options and operands outside the grammar of a subcommand."""
 
 from __future__ import annotations
 
 import pytest
 
-from browser_shell.core.errors import ArgumentsInvalid, PolicyBlocked
-from browser_shell.policy.commands import ALIASES, COMMANDS, FORBIDDEN, parse_command
-
-SPEC_000 = "open snapshot click fill type press wait screenshot close dblclick hover focus check uncheck select"
-DESIGN = "back forward reload scroll get is tab dialog pdf"
-
-
-def refusal(*argv: str) -> ArgumentsInvalid:
-    with pytest.raises(ArgumentsInvalid) as caught:
-        parse_command(argv)
-    return caught.value
-
-
-def test_the_table_holds_exactly_the_agreed_subcommands() -> None:
-    assert set(COMMANDS) == {*SPEC_000.split(), *DESIGN.split()}
-    assert not FORBIDDEN & set(COMMANDS)
-    assert {"eval", "evaluate", "upload", "download", "route", "unroute"} <= FORBIDDEN
-
-
-@pytest.mark.parametrize(
-    ("argv", "operands", "options"),
-    [
-        (("open", "https://example.com"), ("https://example.com",), {}),
-        (("snapshot",), (), {}),
-        (("snapshot", "-i", "-c", "-u", "-C"), (), {"interactive": "", "compact": "", "urls": "", "cursor": ""}),
-        (("snapshot", "--depth", "050", "--selector", "#a"), (), {"depth": "50", "selector": "#a"}),
-        (("snapshot", "-d", "1", "-s", "main > a"), (), {"depth": "1", "selector": "main > a"}),
-        (("snapshot", "--delta", "--full", "--refs"), (), {"delta": "", "full": "", "refs": ""}),
-        (("click", "@e12"), ("@e12",), {}),
-        (("click", "xpath=//button"), ("xpath=//button",), {}),
-        (("click", "//button[1]"), ("//button[1]",), {}),
-        (("click", "text=Sign in"), ("text=Sign in",), {}),
-        (("dblclick", "#a"), ("#a",), {}),
-        (("fill", "#q", ""), ("#q", ""), {}),
-        (("fill", "#q", "--cdp"), ("#q", "--cdp"), {}),
-        (("type", "#q", "--clear"), ("#q", "--clear"), {}),
-        (("type", "#q", "a\nb\t\x01 ;rm -rf /"), ("#q", "a\nb\t\x01 ;rm -rf /"), {}),
-        (("press", "Enter"), ("Enter",), {}),
-        (("press", "Control+Shift+a"), ("Control+Shift+a",), {}),
-        (("press", "-"), ("-",), {}),
-        (("press", "Control+-"), ("Control+-",), {}),
-        (("press", "é"), ("é",), {}),
-        (("select", "#s", "-1", "--Select--"), ("#s", "-1", "--Select--"), {}),
-        (("select", "#s", *["v"] * 127), ("#s", *["v"] * 127), {}),
-        (("wait", "0"), ("0",), {}),
-        (("wait", "30000"), ("30000",), {}),
-        (("wait", "#a"), ("#a",), {}),
-        (("wait", "#a", "--state", "hidden"), ("#a",), {"state": "hidden"}),
-        (("wait", "--state", "visible", ".b"), (".b",), {"state": "visible"}),
-        (("wait", "--text", "Welcome back"), (), {"text": "Welcome back"}),
-        (("wait", "--url", "**/done?x=1"), (), {"url": "**/done?x=1"}),
-        (("wait", "--load", "networkidle"), (), {"load": "networkidle"}),
-        (("screenshot",), (), {}),
-        (("screenshot", "--full"), (), {"full": ""}),
-        (("screenshot", "-f", "--annotate", "@e3"), ("@e3",), {"full": "", "annotate": ""}),
-        (("screenshot", "main.card > h1"), ("main.card > h1",), {}),
-        (("scroll",), (), {}),
-        (("scroll", "down"), ("down",), {}),
-        (("scroll", "up", "10000", "-s", "@e1"), ("up", "10000"), {"selector": "@e1"}),
-        (("get", "url"), ("url",), {}),
-        (("get", "title"), ("title",), {}),
-        (("get", "text", "#a"), ("text", "#a"), {}),
-        (("is", "visible", "@e1"), ("visible", "@e1"), {}),
-        (("tab", "list"), ("list",), {}),
-        (("tab", "switch", "t12"), ("switch", "t12"), {}),
-        (("tab", "close"), ("close",), {}),
-        (("tab", "close", "t9999"), ("close", "t9999"), {}),
-        (("dialog", "accept"), ("accept",), {}),
-        (("dialog", "accept", "--json"), ("accept", "--json"), {}),
-        (("dialog", "dismiss"), ("dismiss",), {}),
-        (("dialog", "status"), ("status",), {}),
-        *(((name,), (), {}) for name in ("back", "forward", "reload", "close", "pdf")),
-    ],
-)  # fmt: skip
-def test_what_the_table_declares_is_understood(
-    argv: tuple[str, ...], operands: tuple[str, ...], options: dict[str, str]
-) -> None:
-    command = parse_command(argv)
-    assert (command.name, command.operands, dict(command.options)) == (argv[0], operands, options)
-
-
-@pytest.mark.promise("argv:denied-subcommands")
-@pytest.mark.parametrize("name", sorted(FORBIDDEN))
-def test_what_agent_browser_could_do_and_nobody_may_is_blocked(name: str) -> None:
-    with pytest.raises(PolicyBlocked) as caught:
-        parse_command((name, "1"))
-    assert caught.value.rule_id == "command.denied"
-    assert "snapshot" in caught.value.public_message
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", " eval", "eval ", "OPEN", "Open", "open\n", "\u043epen", "eval\u200b", "open;eval", "--cdp", "-q", "help"],
-)
-def test_what_is_no_subcommand_is_refused_with_the_list_of_those_that_are(name: str) -> None:
-    error = refusal(name, "1")
-    assert error.rule_id == "command.unknown"
-    assert "snapshot" in error.public_message
-
-
-def test_an_empty_argv_is_refused() -> None:
-    assert refusal().rule_id == "command.unknown"
-
-
-@pytest.mark.parametrize("alias", ALIASES)
-def test_an_alias_is_refused_with_the_right_name(alias: str) -> None:
-    assert f"write {ALIASES[alias]}" in refusal(alias, "x").public_message
-
-
-def test_what_the_policy_took_away_is_blocked_and_not_listed() -> None:
-    with pytest.raises(PolicyBlocked) as caught:
-        parse_command(("pdf",), allowed={"open", "close"})
-    assert caught.value.rule_id == "command.denied"
-    assert caught.value.public_message.endswith("available: open, close")
-    assert parse_command(("close",), allowed={"open", "close"}).name == "close"
+from support.argv import refusal
 
 
 @pytest.mark.promise("argv:options")
@@ -165,7 +51,7 @@ def test_what_the_policy_took_away_is_blocked_and_not_listed() -> None:
         (("get", "text", "--json"), 2),
     ],
 )
-def test_an_undeclared_or_wrong_option_is_refused_by_its_place(argv: tuple[str, ...], index: int) -> None:
+def test_an_undeclared_or_invalid_option_is_refused_and_its_index_named(argv: tuple[str, ...], index: int) -> None:
     error = refusal(*argv)
     assert error.rule_id == "command.option"
     assert error.public_message.startswith(f"argv[{index}]")
@@ -195,69 +81,5 @@ def test_an_undeclared_or_wrong_option_is_refused_by_its_place(argv: tuple[str, 
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_too_few_too_many_or_wrong_operands_are_refused(argv: tuple[str, ...]) -> None:
+def test_missing_surplus_and_invalid_operands_are_refused(argv: tuple[str, ...]) -> None:
     assert refusal(*argv).rule_id == "command.operand"
-
-
-def test_wait_for_a_ref_is_told_what_to_use_instead() -> None:
-    assert "--text" in refusal("wait", "@e1").public_message
-
-
-@pytest.mark.parametrize(
-    "selector",
-    [
-        *(
-            "",
-            " ",
-            "\t",
-            "#a\nb",
-            "#a\x00",
-            "#a\x85",
-            "1",
-            "5px",
-            " 5",
-            "+5",
-            "@e",
-            "@x1",
-            "@e1 b",
-            " @e1",
-            "@e1234567",
-        ),
-        *("@e１", "text=", "xpath=", "x" * 513),
-    ],
-)
-def test_what_is_no_selector_is_refused(selector: str) -> None:
-    assert refusal("click", selector).rule_id == "command.operand"
-    assert refusal("fill", selector, "x").rule_id == "command.operand"
-
-
-@pytest.mark.promise("argv:no-file-names")
-@pytest.mark.parametrize(
-    "operand",
-    [
-        *(
-            "/etc/x.png",
-            "../x",
-            "a/../b.png",
-            "..\\x.png",
-            "..%2fx.png",
-            "~",
-            "x.png",
-            "X.PNG",
-            "x.jpeg",
-            "x.webp",
-            "x.pdf",
-        ),
-        *("x.png ", "x.png.", ".png", "#a.svg", "c:x.txt", "text=x", "//a", "xpath=//a", "a\\b", "..", "file:///x"),
-    ],
-)
-def test_a_screenshot_takes_no_file_name(operand: str) -> None:
-    assert refusal("screenshot", operand).rule_id == "command.operand"
-    assert refusal("screenshot", "#sel", operand).rule_id == "command.operand"
-
-
-@pytest.mark.parametrize(
-    "key", ["", " ", "a b", "Control +a", "--help", "-h", "a\n", "\x01", "\u200b", "x" * 21, "Enter\u2028"]
-)
-def test_what_is_no_key_is_refused(key: str) -> None:
-    assert refusal("press", key).rule_id == "command.operand"

@@ -1,4 +1,4 @@
-"""What callers may say about a job, letter by letter."""
+"""Arguments of jobs: paths, tests and expressions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_directory_of_the_workspace_is_a_project(project: str) -> None:
     ["", "/", "/etc", "..", "../a", "a/..", "a/../b", "a/./b", "./a", "a//b", "a/", "-a", "a/-b", "a\0b", "a\nb",
      "~", "a:b", "$HOME", "`id`", "a;b", "a\\b", "ä", "a" * 256, "/".join("a" * 21), 5, None, ["a"], {"a": "b"}],
 )  # fmt: skip
-def test_anything_else_is_refused_and_named(project: Any) -> None:
+def test_other_projects_are_refused(project: Any) -> None:
     with pytest.raises(ArgumentsInvalid) as refused:
         read_project({"project": project})
     assert refused.value.rule_id == "arguments.project"
@@ -46,13 +46,13 @@ def test_files_and_lines_are_tests_in_node(test: str) -> None:
     ["--rootdir=/", "-k", "-", "--", "-p", "@file", "tests/--x/../..", "/work/tests", "../x.py", "a.py::", "a.py::-x",
      "a.py::b\n--x", "a.py::b[\n]", "a.py:0", "a.py:1:2", "a.py:x", "x" * 401, "", 1, None],
 )  # fmt: skip
-def test_no_test_can_be_an_option_or_lead_outside(test: Any, node: bool) -> None:
+def test_a_test_cannot_be_an_option_or_lead_outside_the_workspace(test: Any, node: bool) -> None:
     with pytest.raises(ArgumentsInvalid) as refused:
         read_tests({"tests": ["tests", test]}, node=node)
     assert "tests[1]" in refused.value.public_message
 
 
-def test_more_tests_than_fit_are_refused() -> None:
+def test_more_than_50_tests_are_refused() -> None:
     assert len(read_tests({"tests": ["a"] * 50}, node=False)) == 50
     for tests in (["a"] * 51, "a", {"a": 1}, None):
         with pytest.raises(ArgumentsInvalid):
@@ -78,10 +78,10 @@ def test_other_expressions_are_refused(text: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "fits"), [("a title: part 2", True), ("-x", False), ("a\nb", False), ("$(id)", False)]
+    ("text", "is_valid"), [("a title: part 2", True), ("-x", False), ("a\nb", False), ("$(id)", False)]
 )
-def test_part_of_a_title_is_plain_text(text: str, fits: bool) -> None:
-    if fits:
+def test_part_of_a_title_is_plain_text(text: str, is_valid: bool) -> None:
+    if is_valid:
         assert read_text({"keyword": text}, "keyword") == text
     else:
         with pytest.raises(ArgumentsInvalid):

@@ -1,4 +1,4 @@
-"""Where the browser may go under which policy."""
+"""URLs that the browser may open, by policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from browser_shell.core.decisions import Decision
 from browser_shell.core.plans import BrowserCommand, UrlTarget
-from browser_shell.core.ports import Policy
 from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
@@ -31,17 +30,16 @@ def a_command(url: str) -> BrowserCommand:
 
 def decide(policy: UrlPolicy, url: str, dns: Mapping[str, Sequence[str]] | None = None) -> Decision:
     command = a_command(url)
-    given = dns or {}
+    answers = dns or {}
     hosts = policy.hosts_to_resolve(command)
-    return policy.decide(command, {host: [ip_address(text) for text in given.get(host, ())] for host in hosts})
+    return policy.decide(command, {host: [ip_address(text) for text in answers.get(host, ())] for host in hosts})
 
 
-def test_the_rules_fulfil_the_contract_of_the_pipeline() -> None:
-    policy: Policy = a_policy()
-    assert policy.hosts_to_resolve(a_command("https://example.com/")) == ("example.com",)
+def test_a_name_needs_a_lookup() -> None:
+    assert a_policy().hosts_to_resolve(a_command("https://example.com/")) == ("example.com",)
 
 
-def test_a_public_name_with_public_addresses_may_be_opened() -> None:
+def test_a_name_with_public_addresses_is_allowed() -> None:
     decision = decide(a_policy(), "https://example.com/", {"example.com": [PUBLIC, "2606:2800:21f:cb07::1"]})
     assert (decision.allowed, decision.rule_id) == (True, "address.public")
 
@@ -124,7 +122,7 @@ def test_ports_that_browsers_refuse_are_denied(port: int) -> None:
     assert decide(a_policy(), f"http://example.com:{port}/", {"example.com": [PUBLIC]}).rule_id == "url.port"
 
 
-def test_a_policy_can_list_ports() -> None:
+def test_only_listed_ports_are_allowed() -> None:
     policy = a_policy(allow_ports=[443, 8443])
     assert decide(policy, "https://example.com/", {"example.com": [PUBLIC]}).allowed
     assert decide(policy, "https://example.com:8443/", {"example.com": [PUBLIC]}).allowed
@@ -159,7 +157,7 @@ def test_a_policy_can_narrow_schemes_and_about_blank() -> None:
         ("[2a00::1]", False),
     ],
 )
-def test_a_list_lets_through_what_it_names_and_nothing_else(host: str, listed: bool) -> None:
+def test_only_listed_hosts_are_allowed(host: str, listed: bool) -> None:
     policy = a_policy(allow_hosts=["example.com", "xn--mnchen-3ya.example"], allow_host_suffixes=["example.net"])
     names = ("example.com", "xn--mnchen-3ya.example", "a.example.net", "deep.er.example.net")
     decision = decide(policy, f"https://{host}/", {name: [PUBLIC] for name in names})
@@ -183,7 +181,7 @@ def test_an_address_can_be_exempted_for_development() -> None:
     assert decide(policy, "http://localhost:8080/").rule_id == "host.local"
 
 
-def test_a_host_sent_to_an_address_needs_no_lookup() -> None:
+def test_a_host_with_a_fixed_address_needs_no_lookup() -> None:
     policy = a_policy(unsafe_resolve={"shop.internal": "127.0.0.1:8080"}, allow_schemes=["https"])
     assert policy.hosts_to_resolve(a_command("https://shop.internal/")) == ()
     assert decide(policy, "https://shop.internal/").rule_id == "host.unsafe_resolve"
@@ -193,13 +191,13 @@ def test_a_host_sent_to_an_address_needs_no_lookup() -> None:
     assert decide(policy, "https://other.internal/").rule_id == "host.local"
 
 
-def test_a_host_sent_to_an_address_must_still_be_listed_and_no_machine_name() -> None:
+def test_a_host_with_a_fixed_address_must_still_be_listed_and_not_local() -> None:
     policy = a_policy(unsafe_resolve={"a.example": "[::1]:80", "localhost": "127.0.0.1:80"}, allow_hosts=["b.example"])
     assert decide(policy, "https://a.example/").rule_id == "host.allowlist"
     assert decide(policy, "https://localhost/").rule_id == "host.local"
 
 
-def test_a_policy_can_take_subcommands_away() -> None:
+def test_a_policy_can_remove_subcommands() -> None:
     policy = a_policy(commands=["snapshot"])
     command = a_command("https://example.com/")
     assert policy.commands == {"snapshot"}
@@ -223,8 +221,8 @@ def test_a_policy_can_take_subcommands_away() -> None:
         },
     ],
 )
-def test_a_plan_that_somebody_bent_is_denied(change: dict[str, Any]) -> None:
-    bent = replace(a_command("https://example.com/"), **change)
+def test_a_plan_that_a_hook_changed_inconsistently_is_denied(change: dict[str, Any]) -> None:
+    changed = replace(a_command("https://example.com/"), **change)
     answers = {"example.com": [ip_address(PUBLIC)]}
-    assert a_policy().hosts_to_resolve(bent) == ()
-    assert a_policy().decide(bent, answers).rule_id in ("url.mismatch", "command.denied")
+    assert a_policy().hosts_to_resolve(changed) == ()
+    assert a_policy().decide(changed, answers).rule_id in ("url.mismatch", "command.denied")

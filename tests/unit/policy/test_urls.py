@@ -1,4 +1,4 @@
-"""What a text means as a URL, and which texts mean nothing."""
+"""Parsing of URLs, and text that is refused."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_parts_of_a_target_are_those_of_its_url() -> None:
         *("http://[127.0.0.1]/", "%6aavascript:alert(1)", "\ufeffhttp://127.0.0.1/", "example.com:99999"),
     ],
 )
-def test_a_text_without_one_clear_meaning_is_refused(text: str) -> None:
+def test_text_that_is_not_a_clear_url_is_refused(text: str) -> None:
     with pytest.raises(ArgumentsInvalid) as caught:
         parse_target(text)
     assert caught.value.rule_id == "url.syntax"
@@ -101,7 +101,7 @@ def test_a_text_without_one_clear_meaning_is_refused(text: str) -> None:
         ),
     ],
 )
-def test_other_schemes_can_never_be_opened(text: str) -> None:
+def test_other_schemes_are_blocked(text: str) -> None:
     with pytest.raises(PolicyBlocked) as caught:
         parse_target(text)
     assert caught.value.rule_id == "url.scheme"
@@ -117,7 +117,7 @@ def test_a_url_with_a_user_is_refused(text: str) -> None:
     assert "u:p" not in caught.value.public_message
 
 
-def test_the_length_limit_is_for_what_was_typed_and_not_for_its_encoding() -> None:
+def test_the_length_limit_applies_before_percent_encoding() -> None:
     target = parse_target("https://example.com/" + "é" * 8000)
     assert len(target.href) > 8192
     assert is_canonical(target)
@@ -133,11 +133,11 @@ def test_the_length_limit_is_for_what_was_typed_and_not_for_its_encoding() -> No
         UrlTarget(href="nonsense", scheme="https", host="example.com", port=443),
     ],
 )
-def test_a_target_that_contradicts_its_url_is_noticed(target: UrlTarget) -> None:
+def test_a_target_whose_parts_contradict_its_url_is_not_canonical(target: UrlTarget) -> None:
     assert not is_canonical(target)
 
 
-def test_a_refusal_shows_unprintable_text_escaped_and_shortened() -> None:
+def test_a_refusal_quotes_text_escaped_and_shortened() -> None:
     with pytest.raises(CallRefused) as caught:
         parse_target("https://example.com/\x1b[2J" + "x" * 500)
     assert "\x1b" not in caught.value.public_message

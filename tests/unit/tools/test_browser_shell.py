@@ -1,4 +1,4 @@
-"""The one tool: what clients read about it, and the plan it makes."""
+"""The tool `browser-shell`: its description and its plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from jsonschema import Draft202012Validator
 
 from browser_shell.core.calls import SESSION_ID_PATTERN
 from browser_shell.core.errors import ArgumentsInvalid, CallRefused, PolicyBlocked
-from browser_shell.core.ports import Tool, ToolDescription
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.tools.browser_shell import BrowserShellTool
 
@@ -19,10 +18,9 @@ def a_call(*argv: Any, **more: Any) -> dict[str, Any]:
     return {"session_id": "s1", "argv": list(argv), **more}
 
 
-def test_the_tool_fulfils_the_contract() -> None:
-    tool: Tool = BrowserShellTool()
-    description: ToolDescription = tool.describe()
-    assert tool.name == description.name == "browser-shell"
+def test_the_annotations_describe_a_tool_with_side_effects() -> None:
+    description = BrowserShellTool().describe()
+    assert description.name == "browser-shell"
     assert description.annotations == {
         "readOnlyHint": False,
         "destructiveHint": True,
@@ -51,22 +49,22 @@ def test_the_schemas_are_closed_and_valid() -> None:
         {"argv": ["x"]},
     ],
 )
-def test_schema_and_plan_refuse_the_same_shapes(arguments: Any) -> None:
+def test_the_schema_and_the_plan_refuse_the_same_arguments(arguments: Any) -> None:
     tool = BrowserShellTool()
     assert not Draft202012Validator(tool.describe().input_schema).is_valid(arguments)
     with pytest.raises(ArgumentsInvalid):
         tool.plan(arguments)
 
 
-def test_the_short_pattern_of_the_schema_says_what_the_long_one_says() -> None:
-    # Python's \w is wider than that of JSON Schema, so the comparison is by text.
+def test_the_short_pattern_of_the_schema_equals_the_session_id_pattern() -> None:
+    # Python's \w matches more than that of JSON Schema, so the patterns are compared as text.
     properties: Any = BrowserShellTool().describe().input_schema["properties"]
     long_form = properties["session_id"]["pattern"].replace("[\\w", "[a-zA-Z0-9_").replace("\\w", "[a-zA-Z0-9_]")
     assert long_form == "^[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,63}$"
     assert sorted(long_form.strip("^$")) == sorted(SESSION_ID_PATTERN)
 
 
-def test_the_description_names_every_subcommand_and_stays_short() -> None:
+def test_the_description_names_every_subcommand_and_is_short() -> None:
     description = BrowserShellTool().describe()
     words = description.description.replace("|", " ").replace(";", " ").split()
     assert set(COMMANDS) <= set(words)
@@ -77,7 +75,7 @@ def test_the_description_names_every_subcommand_and_stays_short() -> None:
         "outputSchema": description.output_schema,
         "annotations": description.annotations,
     }
-    # 1,115 characters were 288 cl100k tokens; the promise is 350.
+    # 1,115 characters were 288 cl100k tokens; the limit is 350 tokens.
     assert len(json.dumps(entry, separators=(",", ":"))) <= 1200
 
 
@@ -89,7 +87,7 @@ def test_arguments_become_a_plan() -> None:
 
 
 @pytest.mark.promise("url:canonical")
-def test_open_hands_on_the_canonical_url_only() -> None:
+def test_open_passes_on_only_the_canonical_url() -> None:
     plan = BrowserShellTool().plan(a_call("open", "HTTPS://EXAMPLE.com:443/a b"))
     assert plan.operands == ("https://example.com/a%20b",)
     assert [target.host for target in plan.targets] == ["example.com"]
@@ -101,12 +99,12 @@ def test_free_text_keeps_every_character() -> None:
 
 
 @pytest.mark.parametrize("argv", [("open", "file:///etc/passwd"), ("eval", "1"), ("pdf",)])
-def test_what_the_policy_never_allows_is_blocked_while_planning(argv: tuple[str, ...]) -> None:
+def test_forbidden_schemes_and_subcommands_are_blocked(argv: tuple[str, ...]) -> None:
     with pytest.raises(PolicyBlocked):
         BrowserShellTool(allowed={"open"}).plan(a_call(*argv))
 
 
 @pytest.mark.parametrize("arguments", [None, "snapshot", a_call("snapshot", "--json"), a_call("open", "//x")])
-def test_other_arguments_are_refused(arguments: Any) -> None:
+def test_arguments_outside_the_grammar_are_refused(arguments: Any) -> None:
     with pytest.raises(CallRefused):
         BrowserShellTool().plan(arguments)

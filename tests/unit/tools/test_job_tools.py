@@ -1,4 +1,4 @@
-"""The job tools as clients see them, and what becomes of their arguments."""
+"""The job tools: their schemas, their plans and the effect of the policy."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_every_schema_is_closed(tool: Tool[ContainerJob]) -> None:
     assert description.input_schema["properties"].keys().isdisjoint({"command", "cmd", "argv", "args", "env", "image"})  # type: ignore[union-attr]  # a schema
 
 
-def test_no_arguments_run_everything() -> None:
+def test_without_arguments_pytest_runs_all_tests() -> None:
     plan = PYTEST.plan(None)
     assert (plan.runner, plan.project, plan.tests, plan.timeout_seconds) == (JobRunner.PYTEST, ".", (), 90)
 
 
-def test_the_switches_are_the_policys_and_not_the_callers() -> None:
+def test_the_policy_and_not_the_caller_selects_artifacts() -> None:
     plan = PLAYWRIGHT.plan({"language": "node"})
     assert (plan.screenshots, plan.videos, plan.traces) == (True, True, False)
     with pytest.raises(ArgumentsInvalid, match="videos"):
@@ -76,7 +76,7 @@ def test_bad_arguments_name_their_rule(arguments: Any, rule: str) -> None:
         (["run_pytest", "run_playwright"], ["run_playwright", "run_pytest"]),
     ],
 )
-def test_the_policy_narrows_the_list(allowlist: list[str] | None, names: list[str]) -> None:
+def test_the_policy_selects_the_tools(allowlist: list[str] | None, names: list[str]) -> None:
     document = policy_from({"tools": {"allowlist": allowlist}}, source="test")
     allowed = frozenset(allowlist or ["run_playwright", "run_pytest"])
     assert [tool.name for tool in job_tools(document, allowed)] == names

@@ -1,4 +1,4 @@
-"""The tools of one endpoint."""
+"""The tools of a server, by name."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_run_shell_is_never_a_tool() -> None:
         ToolRegistry([ShellTool()])
 
 
-def test_two_tools_with_one_name_are_a_mistake() -> None:
+def test_two_tools_cannot_have_the_same_name() -> None:
     with pytest.raises(ValueError, match="two tools"):
         ToolRegistry([BrowserShellTool(), BrowserShellTool()])

@@ -1,0 +1,116 @@
+"""The table of subcommands."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser_shell.core.errors import PolicyBlocked
+from browser_shell.policy.commands import ALIASES, COMMANDS, FORBIDDEN, parse_command
+from support.argv import refusal
+
+SPECIFIED = "open snapshot click fill type press wait screenshot close dblclick hover focus check uncheck select"
+ADDED = "back forward reload scroll get is tab dialog pdf"
+
+
+def test_the_table_has_exactly_the_specified_subcommands() -> None:
+    assert set(COMMANDS) == {*SPECIFIED.split(), *ADDED.split()}
+    assert not FORBIDDEN & set(COMMANDS)
+    assert {"eval", "evaluate", "upload", "download", "route", "unroute"} <= FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("argv", "operands", "options"),
+    [
+        (("open", "https://example.com"), ("https://example.com",), {}),
+        (("snapshot",), (), {}),
+        (("snapshot", "-i", "-c", "-u", "-C"), (), {"interactive": "", "compact": "", "urls": "", "cursor": ""}),
+        (("snapshot", "--depth", "050", "--selector", "#a"), (), {"depth": "50", "selector": "#a"}),
+        (("snapshot", "-d", "1", "-s", "main > a"), (), {"depth": "1", "selector": "main > a"}),
+        (("snapshot", "--delta", "--full", "--refs"), (), {"delta": "", "full": "", "refs": ""}),
+        (("click", "@e12"), ("@e12",), {}),
+        (("click", "xpath=//button"), ("xpath=//button",), {}),
+        (("click", "//button[1]"), ("//button[1]",), {}),
+        (("click", "text=Sign in"), ("text=Sign in",), {}),
+        (("dblclick", "#a"), ("#a",), {}),
+        (("fill", "#q", ""), ("#q", ""), {}),
+        (("fill", "#q", "--cdp"), ("#q", "--cdp"), {}),
+        (("type", "#q", "--clear"), ("#q", "--clear"), {}),
+        (("type", "#q", "a\nb\t\x01 ;rm -rf /"), ("#q", "a\nb\t\x01 ;rm -rf /"), {}),
+        (("press", "Enter"), ("Enter",), {}),
+        (("press", "Control+Shift+a"), ("Control+Shift+a",), {}),
+        (("press", "-"), ("-",), {}),
+        (("press", "Control+-"), ("Control+-",), {}),
+        (("press", "é"), ("é",), {}),
+        (("select", "#s", "-1", "--Select--"), ("#s", "-1", "--Select--"), {}),
+        (("select", "#s", *["v"] * 127), ("#s", *["v"] * 127), {}),
+        (("wait", "0"), ("0",), {}),
+        (("wait", "30000"), ("30000",), {}),
+        (("wait", "#a"), ("#a",), {}),
+        (("wait", "#a", "--state", "hidden"), ("#a",), {"state": "hidden"}),
+        (("wait", "--state", "visible", ".b"), (".b",), {"state": "visible"}),
+        (("wait", "--text", "Welcome back"), (), {"text": "Welcome back"}),
+        (("wait", "--url", "**/done?x=1"), (), {"url": "**/done?x=1"}),
+        (("wait", "--load", "networkidle"), (), {"load": "networkidle"}),
+        (("screenshot",), (), {}),
+        (("screenshot", "--full"), (), {"full": ""}),
+        (("screenshot", "-f", "--annotate", "@e3"), ("@e3",), {"full": "", "annotate": ""}),
+        (("screenshot", "main.card > h1"), ("main.card > h1",), {}),
+        (("scroll",), (), {}),
+        (("scroll", "down"), ("down",), {}),
+        (("scroll", "up", "10000", "-s", "@e1"), ("up", "10000"), {"selector": "@e1"}),
+        (("get", "url"), ("url",), {}),
+        (("get", "title"), ("title",), {}),
+        (("get", "text", "#a"), ("text", "#a"), {}),
+        (("is", "visible", "@e1"), ("visible", "@e1"), {}),
+        (("tab", "list"), ("list",), {}),
+        (("tab", "switch", "t12"), ("switch", "t12"), {}),
+        (("tab", "close"), ("close",), {}),
+        (("tab", "close", "t9999"), ("close", "t9999"), {}),
+        (("dialog", "accept"), ("accept",), {}),
+        (("dialog", "accept", "--json"), ("accept", "--json"), {}),
+        (("dialog", "dismiss"), ("dismiss",), {}),
+        (("dialog", "status"), ("status",), {}),
+        *(((name,), (), {}) for name in ("back", "forward", "reload", "close", "pdf")),
+    ],
+)  # fmt: skip
+def test_declared_operands_and_options_are_parsed(
+    argv: tuple[str, ...], operands: tuple[str, ...], options: dict[str, str]
+) -> None:
+    command = parse_command(argv)
+    assert (command.name, command.operands, dict(command.options)) == (argv[0], operands, options)
+
+
+@pytest.mark.promise("argv:denied-subcommands")
+@pytest.mark.parametrize("name", sorted(FORBIDDEN))
+def test_other_subcommands_of_agent_browser_are_blocked(name: str) -> None:
+    with pytest.raises(PolicyBlocked) as caught:
+        parse_command((name, "1"))
+    assert caught.value.rule_id == "command.denied"
+    assert "snapshot" in caught.value.public_message
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " eval", "eval ", "OPEN", "Open", "open\n", "\u043epen", "eval\u200b", "open;eval", "--cdp", "-q", "help"],
+)
+def test_an_unknown_subcommand_is_refused_with_the_list_of_known_ones(name: str) -> None:
+    error = refusal(name, "1")
+    assert error.rule_id == "command.unknown"
+    assert "snapshot" in error.public_message
+
+
+def test_an_empty_argv_is_refused() -> None:
+    assert refusal().rule_id == "command.unknown"
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_an_alias_is_refused_with_the_canonical_name(alias: str) -> None:
+    assert f"write {ALIASES[alias]}" in refusal(alias, "x").public_message
+
+
+def test_a_subcommand_outside_the_policy_is_blocked_and_not_listed() -> None:
+    with pytest.raises(PolicyBlocked) as caught:
+        parse_command(("pdf",), allowed={"open", "close"})
+    assert caught.value.rule_id == "command.denied"
+    assert caught.value.public_message.endswith("available: open, close")
+    assert parse_command(("close",), allowed={"open", "close"}).name == "close"
