@@ -11,7 +11,7 @@ import structlog
 
 from browser_shell.core.access import Activity
 from browser_shell.core.calls import ToolCall
-from browser_shell.core.decisions import refusal_type
+from browser_shell.core.decisions import refusal_of
 from browser_shell.core.egress import IpAddress
 from browser_shell.core.errors import (
     AuditUnavailable,
@@ -50,16 +50,17 @@ from browser_shell.policy.commands import named_subcommand
 from browser_shell.tools.registry import ToolRegistry
 
 LOOKUP_SECONDS = 10
-"""For all DNS lookups of one call together."""
+"""Timeout of all DNS lookups of one call."""
 HOOKS_SECONDS = 10
-"""For all before-hooks of one call together, and again for all after-hooks."""
+"""Timeout of all before-hooks of one call, and of all its after-hooks."""
 RUNNER_GRACE_SECONDS = 10
 """The runner enforces the timeout of the plan. The pipeline stops waiting for the runner this much later."""
 LAST_RECORD_SECONDS = 5
+"""Timeout of the record that reports the end of a call."""
 MAX_REASON_CHARACTERS = 6_000
 MAX_TOOL_NAME_CHARACTERS = 64
 COMMAND_RULE_PREFIX = "command."
-"""Rules about subcommands, operands and options. Rules about URLs and hosts have other prefixes."""
+"""Rule ids with this prefix refuse a subcommand, an operand or an option. Such a refusal has an additional record."""
 
 log = structlog.get_logger()
 
@@ -75,7 +76,9 @@ class _CallState(Generic[PlanT]):
     lease: CallLease | None = None
     plan: PlanT | None = None
     judged_ms: float | None = None
+    """Milliseconds from the start of the call to the decision."""
     ran_ms: float | None = None
+    """Milliseconds of execution; None if nothing was executed."""
     result: CommandResult | None = None
     """None until the call ends. It stays None if the call is cancelled."""
 
@@ -121,7 +124,7 @@ class Pipeline(Generic[PlanT]):
     async def _run(self, state: _CallState[PlanT], report_progress: ReportProgress) -> CommandResult:
         await self._record(state, RecordKind.MCP_TOOL_CALL)
         try:
-            # Unknown tool names do not count against the limits: they cost nothing to refuse.
+            # Calls of unknown tools do not count against the limits, because refusing them costs nothing.
             state.tool = self.registry.get(state.call.tool)
             state.lease = await self.limits.admit(state.call)
             plan = await self._allowed_plan(state, state.tool)
@@ -140,7 +143,7 @@ class Pipeline(Generic[PlanT]):
         state.plan = await self._run_before_hooks(state.call, state.plan)
         decision = self.policy.decide(state.plan, await self._resolve_hosts(state.plan))
         if not decision.allowed:
-            raise refusal_type(decision.rule_id)(decision.reason, rule_id=decision.rule_id)
+            raise refusal_of(decision)
         refuse_while_human_controls(self.human)
         return state.plan
 
@@ -261,7 +264,7 @@ def _redacting(report_progress: ReportProgress) -> ReportProgress:
 
 
 def _typed_text(plan: Plan | None, kind: RecordKind) -> SecretText | None:
-    """Return the typed text for the record of the decision, which each call has once. Other records go without."""
+    """Return the text that the command types, for one record of each call: the record of the decision."""
     is_decision = kind in (RecordKind.SANDBOX_EXEC, RecordKind.POLICY_BLOCKED)
     text = plan.typed_text if isinstance(plan, BrowserCommand) and is_decision else None
     return SecretText(text) if text is not None else None
@@ -285,10 +288,11 @@ def _failed_result(error: BrowserShellError) -> CommandResult:
 
 
 def _run_id(state: _CallState[PlanT], error: BrowserShellError) -> str:
-    """Return the id under which a job left evidence before this error, or ''."""
-    has_started = state.ran_ms is not None and isinstance(state.plan, ContainerJob)
-    leaves_evidence = isinstance(error, BudgetExceeded | ExecutionTimedOut | HookFailed)
-    return state.call.call_id if has_started and leaves_evidence else ""
+    """Return the id of a job that ran before this error, so that its evidence can be found; '' if no job ran."""
+    was_executed = state.ran_ms is not None and isinstance(state.plan, ContainerJob)
+    # The container runner raises other errors only if the job did not run or left no evidence.
+    has_evidence = isinstance(error, BudgetExceeded | ExecutionTimedOut | HookFailed)
+    return state.call.call_id if was_executed and has_evidence else ""
 
 
 def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> ToolOutcome:

@@ -102,7 +102,7 @@ class JobBench:
             closer=self.closer,
             rules=self.document.sandbox,
             policy_digest=self.document.digest(),
-            audit=self.audit,
+            append_record=self.audit.append,
             clock=self.clock,
         )
 

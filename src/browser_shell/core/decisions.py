@@ -24,5 +24,10 @@ def denied(rule_id: str, reason: str) -> Decision:
 
 
 def refusal_type(rule_id: str) -> type[CallRefused]:
-    """The error for a refusal by this rule."""
+    """Return the error class of refusals by this rule."""
     return NameNotResolved if rule_id == NO_ANSWER_RULE else PolicyBlocked
+
+
+def refusal_of(decision: Decision) -> CallRefused:
+    """Return the error for a decision that refuses."""
+    return refusal_type(decision.rule_id)(decision.reason, rule_id=decision.rule_id)

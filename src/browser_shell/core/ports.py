@@ -18,7 +18,7 @@ from browser_shell.core.egress import Denial, IpAddress, Requester
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.pages import Dialog, Tab
 from browser_shell.core.plans import BrowserCommand, Plan
-from browser_shell.core.records import AuditRecord, Receipt
+from browser_shell.core.records import AuditRecord
 from browser_shell.core.results import CommandResult, ToolOutcome
 
 NewId: TypeAlias = Callable[[], str]
@@ -93,13 +93,6 @@ class AuditLog(Protocol):
 
         Raises: AuditUnavailable.
         """
-
-
-class ReceiptLog(AuditLog, Protocol):
-    """An audit log that returns the position of a record, for evidence that refers to the record."""
-
-    async def append(self, record: AuditRecord) -> Receipt:
-        """Write a record like `record`. Raises: AuditUnavailable."""
 
 
 @runtime_checkable

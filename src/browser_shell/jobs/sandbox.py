@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -25,7 +25,7 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import ContainerJob
-from browser_shell.core.ports import Clock, ContainerEngine, ReceiptLog, ReportProgress
+from browser_shell.core.ports import Clock, ContainerEngine, ReportProgress
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind, utc_timestamp
 from browser_shell.core.results import CommandResult
 from browser_shell.jobs.answer import answer, limit_error
@@ -80,17 +80,18 @@ class ContainerSandbox:
     closer: RunCloser
     rules: SandboxSection
     policy_digest: str
-    audit: ReceiptLog
+    append_record: Callable[[AuditRecord], Awaitable[Receipt]]
+    """Writes an audit record and returns its position in the log. Raises: AuditUnavailable."""
     clock: Clock
     report_limiter: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
     """Reports are parsed one at a time, which bounds the memory and time that hostile ones cost."""
 
-    async def run(self, call: ToolCall, plan: ContainerJob, tell: ReportProgress) -> CommandResult:
+    async def run(self, call: ToolCall, plan: ContainerJob, report_progress: ReportProgress) -> CommandResult:
         """Raises: ArgumentsInvalid, SandboxViolation, RateLimited, AuditUnavailable. Nothing ran then."""
         await self._require_paths(call, plan)
         async with self._begin(call, plan) as run:
             try:
-                run.report = await self._run_container(run, tell)
+                run.report = await self._run_container(run, report_progress)
             except BrowserShellError as fault:
                 # The engine failed, or the start could not be recorded.
                 code = ErrorCode.ENGINE_UNAVAILABLE if isinstance(fault, SandboxUnavailable) else fault.code
@@ -118,7 +119,7 @@ class ContainerSandbox:
         try:
             await anyio.to_thread.run_sync(self.workspace.require_paths, plan)
         except BrowserShellError as refusal:
-            await self.audit.record(replace(_record(RecordKind.MCP_COMMAND_BLOCKED, call), rule_id=refusal.rule_id))
+            await self.append_record(replace(_record(RecordKind.MCP_COMMAND_BLOCKED, call), rule_id=refusal.rule_id))
             raise
 
     @asynccontextmanager
@@ -165,16 +166,16 @@ class ContainerSandbox:
         )
         return _Run(call=call, plan=plan, command=command, facts=facts, order=order)
 
-    async def _run_container(self, run: _Run, tell: ReportProgress) -> ContainerReport:
+    async def _run_container(self, run: _Run, report_progress: ReportProgress) -> ContainerReport:
         """Raises: SandboxUnavailable, SandboxViolation, AuditUnavailable."""
         limits = run.order.limits
         summary = (
             f"memory {limits.memory_bytes} cpus {limits.cpus} seconds {limits.timeout_seconds} pids {limits.processes}"
         )
-        await self.audit.record(replace(run.record(RecordKind.MCP_CONTAINER_SPAWN), image=self.image, limits=summary))
+        await self.append_record(replace(run.record(RecordKind.MCP_CONTAINER_SPAWN), image=self.image, limits=summary))
         outcome: ContainerReport | BrowserShellError
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._report_progress, run, tell)
+            tasks.start_soon(self._report_progress, run, report_progress)
             try:
                 outcome = await self.engine.run(
                     run.order, on_output=run.output.add, before_start=partial(self._record_start, run)
@@ -189,7 +190,7 @@ class ContainerSandbox:
 
     async def _record_start(self, run: _Run, container_id: str) -> None:
         run.container_id = container_id
-        run.receipt = await self.audit.append(
+        run.receipt = await self.append_record(
             replace(
                 run.record(RecordKind.MCP_CONTAINER_EXEC),
                 container_id=container_id,
@@ -198,12 +199,12 @@ class ContainerSandbox:
             )
         )
 
-    async def _report_progress(self, run: _Run, tell: ReportProgress) -> None:
+    async def _report_progress(self, run: _Run, report_progress: ReportProgress) -> None:
         started, total = self.clock.monotonic(), float(run.plan.timeout_seconds)
         while True:
             seconds = round(self.clock.monotonic() - started, 1)
             message = run.output.last_line()[:200] if run.container_id else "making a container"
-            await tell(seconds, max(total, seconds), message or "running")
+            await report_progress(seconds, max(total, seconds), message or "running")
             await anyio.sleep(_PROGRESS_SECONDS)
 
     async def _close(self, run: _Run, *, end: str) -> ClosedRun:
@@ -236,7 +237,7 @@ class ContainerSandbox:
     async def _record_cleanup(self, run: _Run, end: str) -> None:
         report = run.report
         try:
-            await self.audit.record(
+            await self.append_record(
                 replace(
                     run.record(RecordKind.MCP_CONTAINER_CLEANUP),
                     container_id=run.container_id,

@@ -83,7 +83,7 @@ async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
             closer=closer,
             rules=rules,
             policy_digest=document.digest(),
-            audit=audit,
+            append_record=audit.append,
             clock=clock,
         )
         upkeep = JobUpkeep(
