@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from importlib import import_module
 from types import FrameType
 
-_TERMINATED = 128 + signal.SIGTERM
-_LIGHT_COMMANDS = {"health": "browser_shell.commands.health"}
-"""Commands that a container runs every few seconds. They import a tenth of what the server imports."""
+_EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> None:
@@ -19,12 +16,13 @@ def main() -> None:
     takes most of a second, so the handler comes first.
     """
     signal.signal(signal.SIGTERM, _exit_on_signal)
-    command = sys.argv[1] if len(sys.argv) > 1 else ""
-    import_module(_LIGHT_COMMANDS.get(command, "browser_shell.commands.cli")).main()
+    from browser_shell.commands import cli
+
+    cli.main()
 
 
 def _exit_on_signal(number: int, frame: FrameType | None) -> None:
-    sys.exit(_TERMINATED)
+    sys.exit(_EXIT_TERMINATED)
 
 
 if __name__ == "__main__":

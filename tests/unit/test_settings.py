@@ -1,31 +1,28 @@
-"""The environment: documented completely, read strictly, and foreign names ignored by name."""
+"""The environment: documented completely and read strictly."""
 
 from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from browser_shell.commands.greeting import greeting
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.settings import IGNORED_NAMES, read_settings
+from browser_shell.settings import IGNORED_NAMES, VARIABLES, Settings, read_settings
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
-OF_THE_SYSTEM = {"HOME"}
 
 
-class Recording(Mapping[str, str]):
-    """An empty environment that remembers what it was asked for."""
+class EmptyEnvironment(Mapping[str, str]):
+    """Records the names that are looked up."""
 
     def __init__(self) -> None:
-        self.asked: set[str] = set()
+        self.names: set[str] = set()
 
     def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
+        self.names.add(name)
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -35,40 +32,95 @@ class Recording(Mapping[str, str]):
         return 0
 
 
-def documented() -> set[str]:
-    rows = [line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if re.match(r"\| `[A-Z_]+`", line)]
-    return {name for row in rows for name in re.findall(r"`([A-Z][A-Z0-9_]+)`", row.split("|")[1])}
+def settings(**env: str) -> Settings:
+    return read_settings({"HOME": "/nonexistent", **env})
 
 
-def test_the_documented_table_is_what_the_server_reads() -> None:
-    env = Recording()
+def test_every_variable_that_is_read_is_in_the_table() -> None:
+    env = EmptyEnvironment()
     read_settings(env)
-    assert env.asked - OF_THE_SYSTEM == documented()
+    names = [variable.name for section in VARIABLES.values() for variable in section]
+    assert len(names) == len(set(names))
+    assert env.names - {"HOME", *IGNORED_NAMES} == set(names)
 
 
-def test_names_of_aio_that_mean_nothing_here_are_accepted_and_told() -> None:
-    settings = read_settings({"DISABLE_JUPYTER": "true", "MCP_HUB_WAIT_PORTS": "", "PROXY_SERVER": "http://u:p@proxy"})
-    assert settings.ignored == ("DISABLE_JUPYTER", "PROXY_SERVER")
-    assert set(settings.ignored) <= set(IGNORED_NAMES)
+def test_every_variable_is_documented() -> None:
+    env = EmptyEnvironment()
+    read_settings(env)
+    rows = [line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if re.match(r"\| `[A-Z_]+`", line)]
+    documented = {name for row in rows for name in re.findall(r"`([A-Z][A-Z0-9_]+)`", row.split("|")[1])}
+    assert env.names - {"HOME"} == documented
 
 
-def test_a_key_can_lie_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "public.pem"
-    file.write_text("-----BEGIN PUBLIC KEY-----\n")
-    settings = read_settings({"JWT_PUBLIC_KEY_FILE": str(file)})
-    assert base64.b64decode(settings.access.jwt_public_key) == b"-----BEGIN PUBLIC KEY-----\n"
+def test_the_defaults_give_no_access_from_outside() -> None:
+    defaults = settings()
+    assert defaults.host == "127.0.0.1"
+    assert (defaults.access.public_hosts, defaults.access.allowed_origins, defaults.access.metrics_address) == (
+        (),
+        (),
+        "",
+    )
+    assert (defaults.access.jwt_public_key, defaults.access.jwt_algorithm) == ("", "RS256")
+    assert (defaults.access.jwt_audience, defaults.access.jwt_issuer) == (None, None)
+    assert (defaults.access.ticket_seconds, defaults.access.requests_per_second) == (30, 60)
+    assert not defaults.access.unsafe_no_auth
 
 
-@pytest.mark.parametrize("other", [{"JWT_PUBLIC_KEY": "eA=="}, {}])
-def test_two_keys_and_a_missing_file_stop_the_start(tmp_path: Path, other: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationInvalid):
-        read_settings({"JWT_PUBLIC_KEY_FILE": str(tmp_path / "none"), **other})
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_number_is_the_default(blank: str) -> None:
+    assert settings(PUBLIC_PORT=blank).port == 8080
+
+
+def test_lists_are_separated_by_commas() -> None:
+    access = settings(PUBLIC_HOSTS=" a.example, b.example:1 ,", ALLOWED_ORIGINS="https://c.example").access
+    assert access.public_hosts == ("a.example", "b.example:1")
+    assert access.allowed_origins == ("https://c.example",)
 
 
 @pytest.mark.parametrize(
-    ("hosts", "address"),
-    [("", "http://127.0.0.1:8080"), ("box.lan", "http://box.lan:8080"), ("box.lan:8443,other", "http://box.lan:8443")],
+    ("name", "value"),
+    [
+        ("PUBLIC_PORT", "65536"),
+        ("TICKET_TTL_SECONDS", "0"),
+        ("TICKET_TTL_SECONDS", "301"),
+        ("TICKET_TTL_SECONDS", "x"),
+        ("JWT_ALGORITHM", "HS256"),
+        ("JWT_ALGORITHM", "none"),
+        ("JWT_ALGORITHM", "rs256"),
+        ("BROWSER_SHELL_REQUESTS_PER_SECOND", "0"),
+        ("BROWSER_SHELL_STATE_DIR", "relative"),
+        ("BROWSER_SHELL_UNSAFE_MISSING_LOCKS", "everything"),
+        ("BROWSER_SHELL_ENGINE", "tcp://127.0.0.1:2375"),
+        ("DOCKER_HOST", "tcp://127.0.0.1:2375"),
+    ],
 )
-def test_the_greeting_names_the_address_that_people_use(hosts: str, address: str) -> None:
-    settings = read_settings({"PUBLIC_HOSTS": hosts, "PUBLIC_HOST": "0.0.0.0"})
-    assert f"{address}/mcp" in greeting(replace(settings, policy_source="here"), token="t", port=8080)
+def test_an_invalid_value_is_refused_with_the_name_of_its_variable(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=name):
+        settings(**{name: value})
+
+
+@pytest.mark.parametrize("address", ["http://:s3cret@h/", "s3cret", "redis:s3cret"])
+def test_a_redis_address_is_checked_and_never_shown(address: str) -> None:
+    with pytest.raises(ConfigurationInvalid) as error:
+        settings(BROWSER_SHELL_LIMITS_REDIS=address)
+    assert "BROWSER_SHELL_LIMITS_REDIS" in str(error.value)
+    assert "s3cret" not in str(error.value)
+    assert "s3cret" not in repr(settings(BROWSER_SHELL_LIMITS_REDIS="rediss://:s3cret@h:1/0"))
+
+
+def test_variables_of_aio_without_meaning_here_are_listed_as_ignored() -> None:
+    ignored = settings(DISABLE_JUPYTER="true", MCP_HUB_WAIT_PORTS="", PROXY_SERVER="http://u:p@proxy").ignored
+    assert ignored == ("DISABLE_JUPYTER", "PROXY_SERVER")
+
+
+def test_the_public_key_can_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "public.pem"
+    file.write_text("-----BEGIN PUBLIC KEY-----\n")
+    key = settings(JWT_PUBLIC_KEY_FILE=str(file)).access.jwt_public_key
+    assert base64.b64decode(key) == b"-----BEGIN PUBLIC KEY-----\n"
+
+
+@pytest.mark.parametrize("also", [{"JWT_PUBLIC_KEY": "eA=="}, {}])
+def test_two_keys_or_a_missing_key_file_are_refused(tmp_path: Path, also: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"JWT_PUBLIC_KEY_FILE|key file"):
+        settings(JWT_PUBLIC_KEY_FILE=str(tmp_path / "none"), **also)

@@ -55,7 +55,14 @@ def add_audit_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> 
     report = actions.add_parser("report", help="write a summary as one HTML page")
     _add_log_options(report)
     _add_selection(report)
-    report.add_argument("-o", "--output", type=Path, default=Path("audit-report.html"), metavar="FILE")
+    report.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("audit-report.html"),
+        metavar="FILE",
+        help="page to write (default: %(default)s)",
+    )
     report.set_defaults(command=_report)
 
     checkpoint = actions.add_parser("checkpoint", help="print the latest checkpoint, to keep on another machine")

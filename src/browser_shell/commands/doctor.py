@@ -1,7 +1,9 @@
-"""Tries, for real and one by one, everything that a deployment needs, and says how to mend what does not work."""
+"""`browser-shell doctor`: try each part that a deployment needs, and print how to repair what fails."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import platform
 import shutil
@@ -10,10 +12,11 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import anyio
+import structlog
 
 from browser_shell.browser.chromium.display import DisplaySettings, running_display
 from browser_shell.browser.chromium.jail import JailSettings, running_jail
@@ -22,19 +25,20 @@ from browser_shell.core.access import Activity
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.records import AuditRecord
 from browser_shell.process.accounts import Account, account_to_drop_to
-from browser_shell.server.browser_server import build_browser, check_programs
-from browser_shell.server.common import build_access
-from browser_shell.settings import Settings
+from browser_shell.server.browser_server import build_browser, check_programs, free_port
+from browser_shell.server.common import SystemClock, build_access
+from browser_shell.settings import Settings, read_settings
 
+_EXIT_UNHEALTHY = 1
 _START_SECONDS = 25.0
-_LEAST_FREE_BYTES = 200 * 1024 * 1024
-# The oldest date at which this code can run. A clock before it makes every token look not yet valid.
+_MIN_FREE_BYTES = 200 * 1024 * 1024
 _EARLIEST_TIME = 1_790_000_000.0
+"""Before the release of this code. An earlier clock makes every token look not yet valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check found."""
+    """Result of one check."""
 
     name: str
     healthy: bool
@@ -43,23 +47,19 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
-    """A throw-away place to try things in."""
+class _Trial:
+    """Settings and throw-away directories for the checks that start programs."""
 
     settings: Settings
     layout: RuntimeLayout
     account: Account | None
 
 
-class _Unrecorded:
-    """A check is not a call: nothing that it does belongs into the audit log."""
+class _NoRecords:
+    """An audit log, human control and activity feed without effect: a check is not a call, and has no viewer."""
 
     async def record(self, record: AuditRecord) -> None:
         return
-
-
-class _Nobody:
-    """No person watches a check."""
 
     def seconds_left(self) -> float:
         return 0.0
@@ -68,35 +68,46 @@ class _Nobody:
         return
 
 
-class _Clock:
-    def monotonic(self) -> float:
-        return time.monotonic()
+def add_doctor_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    doctor = commands.add_parser("doctor", help="try each part a deployment needs, and print how to repair failures")
+    doctor.add_argument("--policy", type=Path, metavar="FILE", help="policy file, JSON or YAML (BROWSER_SHELL_POLICY)")
+    doctor.add_argument("--json", action="store_true", help="print JSON instead of text")
+    doctor.set_defaults(command=_doctor)
 
-    def wall(self) -> float:
-        return time.time()
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    # Log lines of the parts would appear between the findings.
+    structlog.configure(processors=[_drop_event])
+    settings = read_settings(policy_path=arguments.policy.resolve() if arguments.policy else None)
+    findings: list[Finding] = anyio.run(examine, settings)
+    print(json.dumps([asdict(finding) for finding in findings]) if arguments.json else render(findings))
+    return 0 if all(finding.healthy for finding in findings) else _EXIT_UNHEALTHY
+
+
+def _drop_event(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    raise structlog.DropEvent
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Every finding, in an order in which each builds on those before it."""
+    """Run all checks, those that others depend on first."""
     findings = [_platform(), _clock(), _policy(settings), _key(settings), _state(settings), _port(settings)]
     try:
         account = account_to_drop_to(settings.account)
         findings.append(_good("account", account.name if account else f"uid {os.geteuid()}, not root"))
         check_programs(settings)
         findings.append(_good("programs", "Chromium, Xvnc, window manager, and the pinned agent-browser"))
-    except ConfigurationInvalid as wrong:
-        return [*findings, Finding(name="programs", healthy=False, detail=wrong.public_message, fix="make install")]
-    with _throw_away(settings, account) as bench:
+    except ConfigurationInvalid as error:
+        return [*findings, Finding(name="programs", healthy=False, detail=error.public_message, fix="make install")]
+    with _trial(settings, account) as trial:
         for name, check, fix in _LIVE_CHECKS:
             try:
-                findings.append(_good(name, await check(bench)))
+                findings.append(_good(name, await check(trial)))
             except* BrowserShellError as faults:
                 findings.append(Finding(name=name, healthy=False, detail=_first(faults), fix=fix))
     return findings
 
 
 def render(findings: list[Finding]) -> str:
-    """For people."""
     lines = []
     for finding in findings:
         lines.append(f"{'ok  ' if finding.healthy else 'FAIL'}  {finding.name:<22}{finding.detail}")
@@ -126,7 +137,7 @@ def _clock() -> Finding:
         name="clock",
         healthy=now > _EARLIEST_TIME,
         detail=time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)),
-        fix="set the clock (timedatectl set-ntp true): tokens are valid for a time",
+        fix="set the clock (timedatectl set-ntp true): tokens are valid for a limited time",
     )
 
 
@@ -139,23 +150,23 @@ def _policy(settings: Settings) -> Finding:
 def _key(settings: Settings) -> Finding:
     try:
         access = build_access(settings)
-    except ConfigurationInvalid as wrong:
-        fix = "browser-shell token keygen makes a key pair and prints the value to set"
-        return Finding(name="key", healthy=False, detail=wrong.public_message, fix=fix)
+    except ConfigurationInvalid as error:
+        fix = "browser-shell token keygen makes a key pair and prints the value of JWT_PUBLIC_KEY"
+        return Finding(name="key", healthy=False, detail=error.public_message, fix=fix)
     return _good(
         "key", "none set: a throw-away key is made at each start" if access.token else "JWT_PUBLIC_KEY is usable"
     )
 
 
 def _state(settings: Settings) -> Finding:
-    place = settings.state_directory
-    existing = next(parent for parent in (place, *place.parents) if parent.exists())
+    directory = settings.state_directory
+    existing = next(parent for parent in (directory, *directory.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
-    healthy = os.access(existing, os.W_OK) and free > _LEAST_FREE_BYTES
+    healthy = os.access(existing, os.W_OK) and free > _MIN_FREE_BYTES
     return Finding(
         name="state directory",
         healthy=healthy,
-        detail=f"{place}, {free // 2**20} MiB free",
+        detail=f"{directory}, {free // 2**20} MiB free",
         fix="free some space, or set BROWSER_SHELL_STATE_DIR: calls that cannot be recorded are refused",
     )
 
@@ -165,69 +176,67 @@ def _port(settings: Settings) -> Finding:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
-        except OSError as taken:
+        except OSError as error:
             return Finding(
                 name="public port",
                 healthy=False,
-                detail=f"{settings.host}:{settings.port}: {taken.strerror}",
-                fix="stop what listens there (perhaps a browser-shell that runs already), or set PUBLIC_PORT",
+                detail=f"{settings.host}:{settings.port}: {error.strerror}",
+                fix="stop the program that listens there, perhaps another browser-shell, or set PUBLIC_PORT",
             )
     return _good("public port", f"{settings.host}:{settings.port} is free")
 
 
 @contextmanager
-def _throw_away(settings: Settings, account: Account | None) -> Iterator[_Bench]:
-    with tempfile.TemporaryDirectory(prefix="bsd-") as directory, socket.socket() as probe:
+def _trial(settings: Settings, account: Account | None) -> Iterator[_Trial]:
+    with tempfile.TemporaryDirectory(prefix="bsd-") as directory:
         Path(directory).chmod(0o711)
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-        probe.close()
+        port = free_port()
         with claimed_layout(Path(directory) / "r", port, account) as layout:
-            yield _Bench(settings=replace(settings, devtools_port=port), layout=layout, account=account)
+            yield _Trial(settings=replace(settings, devtools_port=port), layout=layout, account=account)
 
 
-async def _try_jail(bench: _Bench) -> str:
-    policies = bench.layout.config / "empty"
+async def _try_jail(trial: _Trial) -> str:
+    policies = trial.layout.config / "empty"
     policies.mkdir()
     jail_settings = JailSettings(
-        marks=bench.layout.marks,
-        logs=bench.layout.logs,
-        home=bench.layout.chromium_home,
+        marks=trial.layout.marks,
+        logs=trial.layout.logs,
+        home=trial.layout.chromium_home,
         chromium_policies=policies,
-        devtools_port=bench.settings.devtools_port,
-        must_hide=bench.settings.needs_lock("mounts"),
-        account=bench.account,
+        devtools_port=trial.settings.devtools_port,
+        must_hide=trial.settings.needs_lock("mounts"),
+        account=trial.account,
     )
     async with running_jail(jail_settings, ("/bin/true",), {}) as jail:
         await jail.process.wait()
     return "a network namespace without a route can be made"
 
 
-async def _try_display(bench: _Bench) -> str:
+async def _try_display(trial: _Trial) -> str:
     display_settings = DisplaySettings(
-        directory=bench.layout.display,
-        window_manager_home=bench.layout.driver_home,
-        marks=bench.layout.marks,
-        logs=bench.layout.logs,
+        directory=trial.layout.display,
+        window_manager_home=trial.layout.driver_home,
+        marks=trial.layout.marks,
+        logs=trial.layout.logs,
         width=640,
         height=480,
-        account=bench.account,
+        account=trial.account,
     )
     async with running_display(display_settings) as display:
         return f"Xvnc runs, display {display.env['DISPLAY']}"
 
 
-async def _try_browser(bench: _Bench) -> str:
-    """The whole browser side, and a look at how its renderers are confined."""
+async def _try_browser(trial: _Trial) -> str:
+    """Start the complete browser side and check that its renderers are sandboxed."""
     with ExitStack() as resources:
         parts = build_browser(
-            bench.settings,
-            layout=bench.layout,
-            account=bench.account,
-            clock=_Clock(),
-            audit=_Unrecorded(),
-            human=_Nobody(),
-            show_activity=_Nobody().add,
+            trial.settings,
+            layout=trial.layout,
+            account=trial.account,
+            clock=SystemClock(),
+            audit=_NoRecords(),
+            human=_NoRecords(),
+            show_activity=_NoRecords().add,
             resources=resources,
         )
         async with anyio.create_task_group() as tasks:
@@ -235,28 +244,28 @@ async def _try_browser(bench: _Bench) -> str:
             try:
                 connection = await parts.supervisor.connection(seconds=_START_SECONDS)
                 await connection.devtools.call("Target.createTarget", {"url": "about:blank"})
-                seen = await _renderer_confinement(str(bench.layout.profile))
+                is_sandboxed = await _has_sandboxed_renderer(str(trial.layout.profile))
             finally:
                 tasks.cancel_scope.cancel()
-    if not seen:
+    if not is_sandboxed:
         raise ConfigurationInvalid("Chromium runs, but none of its renderers is in a seccomp sandbox")
     return "Chromium runs in its jail, its renderers under seccomp"
 
 
-async def _renderer_confinement(profile: str) -> bool:
-    """Whether a renderer of this profile's browser runs under a seccomp filter."""
+async def _has_sandboxed_renderer(profile: str) -> bool:
+    """Wait up to 5 seconds for a renderer with a seccomp filter."""
     for _ in range(50):
-        if any(_is_confined_renderer(process, profile) for process in _processes()):
+        if any(_is_sandboxed_renderer(process, profile) for process in _processes()):
             return True
         await anyio.sleep(0.1)
     return False
 
 
 def _processes() -> list[Path]:
-    return [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return list(Path("/proc").glob("[0-9]*"))
 
 
-def _is_confined_renderer(process: Path, profile: str) -> bool:
+def _is_sandboxed_renderer(process: Path, profile: str) -> bool:
     try:
         command = (process / "cmdline").read_bytes().decode("utf-8", "replace")
         status = (process / "status").read_text(encoding="utf-8")
@@ -265,8 +274,8 @@ def _is_confined_renderer(process: Path, profile: str) -> bool:
     return "--type=renderer" in command and profile in command and "Seccomp:\t2" in status
 
 
-_LIVE_CHECKS: tuple[tuple[str, Callable[[_Bench], Awaitable[str]], str], ...] = (
-    ("jail", _try_jail, "allow unprivileged user namespaces; the detail says how"),
+_LIVE_CHECKS: tuple[tuple[str, Callable[[_Trial], Awaitable[str]], str], ...] = (
+    ("jail", _try_jail, "allow unprivileged user namespaces as the detail explains"),
     ("display", _try_display, "apt-get install tigervnc-standalone-server; check that /tmp is writable"),
-    ("Chromium and sandbox", _try_browser, "see the detail; make install brings what is missing"),
+    ("Chromium and sandbox", _try_browser, "see the detail; make install installs missing programs"),
 )

@@ -1,4 +1,4 @@
-"""What `browser-shell serve` says when it is ready: how to reach it, and with what."""
+"""The text that `browser-shell serve` prints when it is ready: address, token, client configuration."""
 
 from __future__ import annotations
 
@@ -9,44 +9,42 @@ from browser_shell.http.routes import HostName, parse_host
 from browser_shell.http.tokens import THROWAWAY_SECONDS
 from browser_shell.settings import Settings
 
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # named, not listened on
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  # compared, not listened on
+_SECONDS_PER_DAY = 86_400
 
 
 def greeting(settings: Settings, *, token: str | None, port: int, job_image: str = "") -> str:
-    """For people, who read it in a terminal. It holds the throw-away token, so it goes nowhere else."""
+    """Compose the greeting for a terminal. It contains the throw-away token, so it must not reach a log."""
     address = f"http://{_authority(settings, port)}"
-    lines = [
-        "",
-        f"browser-shell {__version__} is ready.",
-        f"  MCP (Streamable HTTP)  {address}/mcp",
-        f"  policy                 {settings.policy_source}, digest {settings.policy.digest()[:12]}",
+    rows = [
+        ("MCP (Streamable HTTP)", f"{address}/mcp"),
+        ("policy", f"{settings.policy_source}, digest {settings.policy.digest()[:12]}"),
     ]
     if token is not None:
-        days = THROWAWAY_SECONDS // 86_400
-        lines.append(f"  token                  {token}")
-        lines.append(
-            f"                         of a throw-away key: good until this server stops, at most {days} days;"
-        )
-        lines.append("                         for one of your own: browser-shell token keygen, and JWT_PUBLIC_KEY")
+        days = THROWAWAY_SECONDS // _SECONDS_PER_DAY
+        rows.append(("token", token))
+        rows.append(("", f"of a throw-away key: valid until this server stops, at most {days} days;"))
+        rows.append(("", "for a key of your own: browser-shell token keygen, and JWT_PUBLIC_KEY"))
     if job_image:
-        lines.append(f"  workspace              {settings.jobs.workspace}, read-only for jobs")
-        lines.append(f"  runs and evidence      {settings.jobs.artifacts}")
-        lines.append(f"  job image              {settings.policy.sandbox.image} is {job_image}")
+        rows.append(("workspace", f"{settings.jobs.workspace}, read-only for jobs"))
+        rows.append(("runs and evidence", str(settings.jobs.artifacts)))
+        rows.append(("job image", f"{settings.policy.sandbox.image} is {job_image}"))
     elif settings.unsafe_attach_port is None:
-        # In the fragment, which browsers keep to themselves: the token is in no request line and in no log.
-        credential = f"#token={token}" if token is not None else ""
-        lines.append(f"  live view              {address}/vnc/{credential}")
-    lines.append(f"  client configuration   {_client_configuration(f'{address}/mcp', settings, token)}")
-    lines.append("  stop                   Ctrl-C")
-    return "\n".join(lines) + "\n"
+        # Browsers do not send the fragment, so the token is in no request line and in no log.
+        rows.append(("live view", f"{address}/vnc/" + (f"#token={token}" if token is not None else "")))
+    rows.append(("client configuration", _client_configuration(f"{address}/mcp", settings, token)))
+    rows.append(("stop", "Ctrl-C"))
+    return "\n".join(
+        ["", f"browser-shell {__version__} is ready.", *(f"  {name:<23}{text}" for name, text in rows), ""]
+    )
 
 
 def _authority(settings: Settings, port: int) -> str:
-    """Where people reach the server: what the operator says, since a container cannot see where it is published."""
+    """Host and port for clients. PUBLIC_HOSTS comes first: a container cannot see the port it is published on."""
     if settings.access.public_hosts:
-        named = settings.access.public_hosts[0]
-        return named if parse_host(named) != HostName(named.lower()) else f"{named}:{port}"
-    host = _ANYWHERE.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
+        host = settings.access.public_hosts[0]
+        return host if parse_host(host) != HostName(host.lower()) else f"{host}:{port}"
+    host = _LOOPBACK_OF.get(settings.host, f"[{settings.host}]" if ":" in settings.host else settings.host)
     return f"{host}:{port}"
 
 

@@ -34,7 +34,9 @@ def add_token_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> N
     token = commands.add_parser("token", help="make keys and tokens").add_subparsers(required=True, metavar="action")
 
     keygen = token.add_parser("keygen", help="make a key pair and print the value of JWT_PUBLIC_KEY")
-    keygen.add_argument("--algorithm", choices=ALGORITHMS, default=ALGORITHMS[0])
+    keygen.add_argument(
+        "--algorithm", choices=ALGORITHMS, default=ALGORITHMS[0], help="signature algorithm (default: %(default)s)"
+    )
     keygen.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="directory for private.pem and public.pem"
     )
@@ -46,8 +48,8 @@ def add_token_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> N
         "--subject", required=True, help="owner of the token; sessions and audit records belong to a subject"
     )
     make.add_argument("--ttl", default="1h", metavar="TIME", help="such as 30m, 12h, 7d (default: 1h)")
-    make.add_argument("--audience")
-    make.add_argument("--issuer")
+    make.add_argument("--audience", help="claim aud, for servers with JWT_AUDIENCE")
+    make.add_argument("--issuer", help="claim iss, for servers with JWT_ISSUER")
     make.set_defaults(command=_make)
 
 

@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from browser_shell.commands.health import in_words
+from browser_shell.commands.health import render
 from browser_shell.core.errors import BrowserUnavailable
 from browser_shell.ops.health import PROBE_SECONDS, SOCKET_NAME, Health, Probe, ask_health, examine, serve_health
 
@@ -59,7 +59,7 @@ async def test_server_with_a_faulty_part_is_live_but_not_ready(tmp_path: Path) -
         health = await query(path)
     assert (health.live, health.ready) == (True, False)
     assert health.parts == {"display": "", "cdp": "Chromium is restarting", "driver": "No such file"}
-    assert "cdp        Chromium is restarting" in in_words(health)
+    assert "cdp        Chromium is restarting" in render(health)
 
 
 async def test_probe_without_an_answer_is_a_fault() -> None:
@@ -91,4 +91,4 @@ async def test_client_disconnect_does_not_stop_the_server(tmp_path: Path) -> Non
 def test_missing_server_is_not_live(tmp_path: Path) -> None:
     health = ask_health(tmp_path / "none")
     assert (health.live, health.ready) == (False, False)
-    assert in_words(health) == "no server answers"
+    assert render(health) == "no server answers"

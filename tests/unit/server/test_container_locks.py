@@ -140,6 +140,6 @@ def test_the_image_has_no_switch_for_its_jail(
     # Every lock is waived, so that nothing else refuses.
     monkeypatch.setenv("BROWSER_SHELL_CONTAINER", "1")
     monkeypatch.setenv("BROWSER_SHELL_UNSAFE_MISSING_LOCKS", ",".join(CONTAINER_LOCKS))
-    monkeypatch.setattr("browser_shell.commands.cli._log_to_stderr", lambda: None)
+    monkeypatch.setattr("browser_shell.commands.serve._log_to_stderr", lambda: None)
     assert run(["stdio", *option]) != 0
     assert "the image runs its own browser in its jail" in capsys.readouterr().err
