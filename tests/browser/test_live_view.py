@@ -1,4 +1,4 @@
-"""People at the live view: a second real browser opens the view link of a real server."""
+"""The live view in a second real browser, which opens the view link of a real server."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from websockets.typing import Origin
 from browser_shell.http.tokens import make_private_key, make_token, public_pem
 from support.in_flight import InFlight
 from support.pages import Site
-from support.person import Person, PersonsBrowser, eventually, running_persons_browser
 from support.server import Server, Session, running_server
+from support.viewer_browser import ViewerBrowser, ViewerPage, eventually, running_viewer_browser
 
 IDLE_SECONDS = 3
 GREEN, BLUE = (26, 143, 76), (16, 64, 192)
@@ -46,7 +46,7 @@ def plain(colour: tuple[int, int, int]) -> str:
 
 @dataclass(frozen=True)
 class Box:
-    """A server with a key of our own, so that tokens of every kind can be made."""
+    """A server whose private key the test has, so that it can make any token."""
 
     server: Server
     private_key: Any
@@ -55,7 +55,7 @@ class Box:
         return make_token(self.private_key, subject=subject, seconds=seconds, now=time.time())
 
     def link(self, **token: Any) -> str:
-        """As the server prints it for its throw-away token."""
+        """Return a view link like the one that the server prints."""
         return f"http://127.0.0.1:{self.server.port}/vnc/#token={self.token(**token)}"
 
     def ticket(self, mode: str = "view", **token: Any) -> str:
@@ -63,14 +63,14 @@ class Box:
         try:
             headers = {"Authorization": f"Bearer {self.token(**token)}", "Content-Type": "application/json"}
             connection.request("POST", "/tickets", json.dumps({"mode": mode}), headers)
-            answer = connection.getresponse()
-            assert answer.status == 200
-            return str(json.loads(answer.read())["ticket"])
+            response = connection.getresponse()
+            assert response.status == 200
+            return str(json.loads(response.read())["ticket"])
         finally:
             connection.close()
 
     def raw_viewer(self, mode: str, **token: Any) -> ClientConnection:
-        """A socket without a page, as somebody would write who wants more than the page offers."""
+        """Open a socket without the page, as an attacker would."""
         return self.socket(f"/vnc/websockify?ticket={self.ticket(mode, **token)}")
 
     def socket(self, path: str) -> ClientConnection:
@@ -102,15 +102,15 @@ def box(site: Site) -> Iterator[Box]:
 
 
 @pytest.fixture(scope="module")
-def persons_browser() -> Iterator[PersonsBrowser]:
-    with running_persons_browser() as browser:
+def viewer_browser() -> Iterator[ViewerBrowser]:
+    with running_viewer_browser() as browser:
         yield browser
 
 
 @pytest.fixture
-def person(persons_browser: PersonsBrowser) -> Iterator[Person]:
-    with persons_browser.person() as somebody:
-        yield somebody
+def viewer(viewer_browser: ViewerBrowser) -> Iterator[ViewerPage]:
+    with viewer_browser.page() as page:
+        yield page
 
 
 @pytest.fixture
@@ -120,56 +120,61 @@ def session(box: Box) -> Iterator[Session]:
     eventually(lambda: session.run("close").exit_code == 0, "a person stayed in control")
 
 
-def shows(person: Person, colour: tuple[int, int, int], *, at: tuple[int, int] = (640, 700)) -> bool:
-    found = person.picture().getpixel(at)
-    assert isinstance(found, tuple)
-    return all(abs(one - other) < 16 for one, other in zip(found, colour, strict=True))
+def shows(viewer: ViewerPage, colour: tuple[int, int, int], *, at: tuple[int, int] = (640, 700)) -> bool:
+    pixel = viewer.picture().getpixel(at)
+    assert isinstance(pixel, tuple)
+    return all(abs(a - b) < 16 for a, b in zip(pixel, colour, strict=True))
 
 
-def wait_for_colour(person: Person, colour: tuple[int, int, int]) -> None:
-    eventually(lambda: shows(person, colour), f"the picture never became {colour}")
+def wait_for_title(viewer: ViewerPage, title: str) -> None:
+    script = f"document.querySelector('#overlay-title')?.innerText === {json.dumps(title)}"
+    viewer.wait_for(script, f"the page does not show {title!r}")
+
+
+def wait_for_colour(viewer: ViewerPage, colour: tuple[int, int, int]) -> None:
+    eventually(lambda: shows(viewer, colour), f"the picture never became {colour}")
 
 
 def place_of(page: Image.Image, display: Image.Image) -> tuple[int, int]:
-    """Where on the display the top left corner of the page lies: below the browser's own bars, left of nothing."""
+    """Return the top left corner of the page on the display, below the browser's own bars."""
     left = (display.width - page.width) // 2
     top = display.height - page.height - left
     return left, top
 
 
-def test_the_view_link_opens_straight_into_the_page_that_was_opened(
-    box: Box, person: Person, session: Session, site: Site
+def test_view_link_shows_the_page_that_the_agent_opened(
+    box: Box, viewer: ViewerPage, session: Session, site: Site
 ) -> None:
-    person.visit(box.link())
-    person.wait_until_live()
-    person.wait_for("document.querySelector('#overlay-title').innerText === 'No session is open yet'", "no empty state")
-    assert person.text("#mode") == "VIEW"
-    assert person.evaluate("location.href") == f"http://127.0.0.1:{box.server.port}/vnc/"
+    viewer.visit(box.link())
+    viewer.wait_until_live()
+    wait_for_title(viewer, "No session is open yet")
+    assert viewer.text("#mode") == "VIEW"
+    assert viewer.evaluate("location.href") == f"http://127.0.0.1:{box.server.port}/vnc/"
 
     session.ok("open", site.add("/quarters", QUARTERS))
     page = Image.open(io.BytesIO(session.run("screenshot").attachments[0][1])).convert("RGB")
-    person.wait_for("document.querySelector('#overlay').hidden", "the empty state stayed")
+    viewer.wait_for("document.querySelector('#overlay').hidden", "the empty state stayed")
 
     def same_picture() -> bool:
-        display = person.picture()
+        display = viewer.picture()
         left, top = place_of(page, display)
         spots = [(x, y) for x in range(20, page.width, 97) for y in range(20, page.height, 97)]
         return all(
-            abs(one - other) < 24
+            abs(a - b) < 24
             for x, y in spots
-            for one, other in zip(page.getpixel((x, y)), display.getpixel((left + x, top + y)), strict=True)  # type: ignore[arg-type]  # Pillow's pixels may be single numbers
+            for a, b in zip(page.getpixel((x, y)), display.getpixel((left + x, top + y)), strict=True)  # type: ignore[arg-type]  # Pillow's pixels may be single numbers
         )
 
     eventually(same_picture, "the picture is not the page")
-    person.wait_for("document.querySelector('#activity').innerText.includes('screenshot')", "the call is not listed")
-    assert person.text("#activity li:last-child .what") == "open · shown"
-    assert "quarters" not in person.text("#activity")
-    assert person.console == []
+    viewer.wait_for("document.querySelector('#activity').innerText.includes('screenshot')", "the call is not listed")
+    assert viewer.text("#activity li:last-child .what") == "open · shown"
+    assert "quarters" not in viewer.text("#activity")
+    assert viewer.console == []
     elsewhere = [
-        url for url in person.requests if not url.startswith((f"http://127.0.0.1:{box.server.port}/", "data:"))
+        url for url in viewer.requests if not url.startswith((f"http://127.0.0.1:{box.server.port}/", "data:"))
     ]
     assert elsewhere == []
-    assert not any("eyJ" in url for url in person.requests), "the token was sent in a URL"
+    assert not any("eyJ" in url for url in viewer.requests), "the token was sent in a URL"
 
 
 KEY_X = struct.pack(">BBxxI", 4, 1, ord("x")) + struct.pack(">BBxxI", 4, 0, ord("x"))
@@ -177,28 +182,30 @@ PRESS = struct.pack(">BBHH", 5, 1, 640, 600) + struct.pack(">BBHH", 5, 0, 640, 6
 CUT_TEXT = struct.pack(">BxxxI", 6, 6) + b"secret"
 
 
-def shake_hands(viewer: ClientConnection) -> None:
+def send_handshake(viewer: ClientConnection) -> None:
     viewer.send(b"RFB 003.008\n\x01\x01")
 
 
-def test_view_mode_cannot_touch_and_control_mode_can(box: Box, person: Person, session: Session, site: Site) -> None:
+def test_input_reaches_the_page_from_control_sockets_only(
+    box: Box, viewer: ViewerPage, session: Session, site: Site
+) -> None:
     page = site.watch(LISTENING)
     session.ok("open", page.url)
-    person.visit(box.link())
-    person.wait_until_live()
-    wait_for_colour_or_text(person)
+    viewer.visit(box.link())
+    viewer.wait_until_live()
+    wait_for_green_margin(viewer)
     page.told.clear()
 
-    person.click(*person.on_the_display(640, 600))
-    person.type("abc")
+    viewer.click(*viewer.display_point(640, 600))
+    viewer.type("abc")
     with box.raw_viewer("view") as watching, box.raw_viewer("control") as controlling:
-        shake_hands(watching)
+        send_handshake(watching)
         watching.send(KEY_X + PRESS + CUT_TEXT + with_control("v"))
-        assert watching.ping().wait(10), "the server did not read what the view socket sent"
-        shake_hands(controlling)
+        assert watching.ping().wait(10), "the server did not read the messages of the view socket"
+        send_handshake(controlling)
         controlling.send(PRESS + struct.pack(">BBxxI", 4, 1, ord("k")) + struct.pack(">BBxxI", 4, 0, ord("k")))
         page.saw("keydown:k", "mousedown:")
-    assert [told for told in page.told if told.startswith("keydown")] == ["keydown:k"]
+    assert [event for event in page.told if event.startswith("keydown")] == ["keydown:k"]
     assert page.told.count("mousedown:") == 1
     assert "paste:" not in page.told
 
@@ -209,16 +216,16 @@ def read_exactly(viewer: ClientConnection, size: int) -> bytes:
         part = viewer.recv(timeout=10)
         assert isinstance(part, bytes)
         data += part
-    assert len(data) == size, "the display said more than it was asked"
+    assert len(data) == size, "the display sent more than expected"
     return data
 
 
-def test_what_a_page_copies_is_not_sent_to_viewers(box: Box, session: Session, site: Site) -> None:
+def test_clipboard_of_a_page_is_not_sent_to_viewers(box: Box, session: Session, site: Site) -> None:
     page = site.watch(LISTENING + "<script>addEventListener('copy', () => tell('copy:'))</script>")
     session.ok("open", page.url)
     session.ok("fill", "#words", "secret")
     with box.raw_viewer("control") as viewer:
-        shake_hands(viewer)
+        send_handshake(viewer)
         # Version, one security type, its result, and the display with its name.
         head = b""
         while len(head) < 12 + 2 + 4 + 24:
@@ -229,10 +236,10 @@ def test_what_a_page_copies_is_not_sent_to_viewers(box: Box, session: Session, s
         read_exactly(viewer, 12 + 2 + 4 + 24 + name_length - len(head))
         viewer.send(PRESS + with_control("a") + with_control("c"))
         page.saw("copy:")
-        # Nobody has asked for a picture yet. The next words of the display are an answer to this, or a clipboard.
+        # No picture was requested yet, so the next message is the reply to this request or a clipboard.
         viewer.send(struct.pack(">BBHHHH", 3, 0, 0, 0, 1, 1))
-        answer = viewer.recv(timeout=10)
-        assert answer[0] == 0, "the display sent its clipboard"
+        reply = viewer.recv(timeout=10)
+        assert reply[0] == 0, "the display sent its clipboard"
 
 
 def with_control(letter: str) -> bytes:
@@ -240,22 +247,22 @@ def with_control(letter: str) -> bytes:
     return b"".join(struct.pack(">BBxxI", 4, down, symbol) for down, symbol in keys)
 
 
-def wait_for_colour_or_text(person: Person) -> None:
-    """The page's own margin, above its text field."""
-    eventually(lambda: any(shows(person, GREEN, at=(12, y)) for y in range(200, 1000, 50)), "the page is not shown")
+def wait_for_green_margin(viewer: ViewerPage) -> None:
+    """Wait for the margin of the page above its text field."""
+    eventually(lambda: any(shows(viewer, GREEN, at=(12, y)) for y in range(200, 1000, 50)), "the page is not shown")
 
 
-def test_taking_over_makes_agents_wait_until_it_is_handed_back(
-    box: Box, person: Person, persons_browser: PersonsBrowser, session: Session, site: Site
+def test_agents_wait_from_takeover_until_hand_back(
+    box: Box, viewer: ViewerPage, viewer_browser: ViewerBrowser, session: Session, site: Site
 ) -> None:
     page = site.watch(LISTENING)
     session.ok("open", page.url)
-    person.visit(box.link())
-    person.wait_until_live()
-    assert person.text("#control") == "Take over"
-    person.press("#control")
-    person.wait_for("document.body.dataset.you === 'yes'", "the person is not in control")
-    assert person.text("#mode") == "CONTROL"
+    viewer.visit(box.link())
+    viewer.wait_until_live()
+    assert viewer.text("#control") == "Take over"
+    viewer.click_element("#control")
+    viewer.wait_for("document.body.dataset.you === 'yes'", "the person is not in control")
+    assert viewer.text("#mode") == "CONTROL"
 
     refused = session.run("get", "title")
     assert (refused.exit_code, refused.is_error) == (75, True)
@@ -263,23 +270,23 @@ def test_taking_over_makes_agents_wait_until_it_is_handed_back(
     assert refused.meta["name"] == "HUMAN_IN_CONTROL"
     assert 0 < refused.meta["retry_after"] <= 30
     assert session.run("close").exit_code == 75
-    person.wait_for("document.querySelector('#activity').innerText.includes('HUMAN_IN_CONTROL')", "not listed")
+    viewer.wait_for("document.querySelector('#activity').innerText.includes('HUMAN_IN_CONTROL')", "not listed")
 
-    with persons_browser.person() as colleague:
+    with viewer_browser.page() as colleague:
         colleague.visit(box.link())
         colleague.wait_until_live()
-        colleague.wait_for("document.querySelector('#turn').innerText.startsWith('A person')", "nobody is told")
+        colleague.wait_for("document.querySelector('#turn').innerText.startsWith('A person')", "no takeover shown")
 
     page.told.clear()
-    person.click(*person.on_the_display(640, 600))
-    person.type("hi")
+    viewer.click(*viewer.display_point(640, 600))
+    viewer.type("hi")
     page.saw("mousedown:", "keydown:h", "keydown:i")
-    person.evaluate("document.querySelector('#words').value = ' Hello, {World}!'")
-    person.press("#typing button")
+    viewer.evaluate("document.querySelector('#text').value = ' Hello, {World}!'")
+    viewer.click_element("#typing button")
     page.saw("text:hi Hello, {World}!")
 
-    person.press("#control")
-    person.wait_for("document.body.dataset.you === 'no'", "the person is still in control")
+    viewer.click_element("#control")
+    viewer.wait_for("document.body.dataset.you === 'no'", "the person is still in control")
     assert session.ok("get", "title") == {"title": "watched"}
     kinds = [(record["kind"], record.get("subcommand")) for record in box.audit() if record.get("tool") == "viewer"]
     assert ("TAKEOVER_BEGUN", "button") in kinds
@@ -288,10 +295,10 @@ def test_taking_over_makes_agents_wait_until_it_is_handed_back(
     assert ("VIEWER_LEFT", "view") in kinds
 
 
-def test_input_alone_gives_control_for_a_while(box: Box, session: Session, site: Site) -> None:
+def test_input_alone_gives_control_until_idle(box: Box, session: Session, site: Site) -> None:
     session.ok("open", site.watch(LISTENING).url)
     with box.raw_viewer("control") as viewer:
-        shake_hands(viewer)
+        send_handshake(viewer)
         viewer.send(KEY_X)
         eventually(lambda: session.run("get", "title").exit_code == 75, "the agent did not have to wait")
         refused = session.run("get", "title")
@@ -300,79 +307,79 @@ def test_input_alone_gives_control_for_a_while(box: Box, session: Session, site:
         eventually(lambda: session.run("get", "title").exit_code == 0, "the person stayed in control")
 
 
-def test_a_call_under_way_is_finished_when_a_person_takes_over(box: Box, session: Session, site: Site) -> None:
+def test_running_call_finishes_after_a_takeover(box: Box, session: Session, site: Site) -> None:
     session.ok("open", site.add("/waiting", plain(BLUE)))
     with box.raw_viewer("control") as viewer:
-        shake_hands(viewer)
+        send_handshake(viewer)
         call = InFlight(session, "wait", 1500)
-        # The records say when it has begun.
+        # The audit log shows when the call has started.
         eventually(
             lambda: any(r["kind"] == "SANDBOX_EXEC" and r["subcommand"] == "wait" for r in box.audit()),
-            "it never began",
+            "the call did not start",
         )
         viewer.send(KEY_X)
         eventually(lambda: session.run("get", "title").exit_code == 75, "the agent did not have to wait")
         assert call.outcome().exit_code == 0
 
 
-def test_a_socket_is_cut_when_its_token_expires(box: Box, person: Person) -> None:
-    with box.raw_viewer("view", seconds=4) as viewer:
-        person.visit(box.link(seconds=4))
+def test_expired_token_closes_the_viewer_socket(box: Box, viewer: ViewerPage) -> None:
+    with box.raw_viewer("view", seconds=4) as socket:
+        viewer.visit(box.link(seconds=4))
         with suppress(ConnectionClosed):
             while True:
-                viewer.recv(timeout=20)
-        assert viewer.close_code == 4401
-    person.wait_for("document.querySelector('#overlay-title').innerText === 'This link has ended'", "no word of it")
-    assert person.evaluate("sessionStorage.length") == 0
+                socket.recv(timeout=20)
+        assert socket.close_code == 4401
+    wait_for_title(viewer, "This link has ended")
+    assert viewer.evaluate("sessionStorage.length") == 0
 
 
-def test_people_watch_side_by_side_and_pictures_follow_the_session_at_work(
-    box: Box, person: Person, persons_browser: PersonsBrowser, session: Session, site: Site
+def test_several_viewers_see_the_session_that_is_in_use(
+    box: Box, viewer: ViewerPage, viewer_browser: ViewerBrowser, session: Session, site: Site
 ) -> None:
     other = box.session("other")
     session.ok("open", site.add("/green", plain(GREEN)))
     other.ok("open", site.add("/blue", plain(BLUE)))
-    person.visit(f"{box.link()}&mode=control")
-    person.wait_until_live()
-    with persons_browser.person() as colleague:
+    viewer.visit(f"{box.link()}&mode=control")
+    viewer.wait_until_live()
+    with viewer_browser.page() as colleague:
         colleague.visit(box.link(subject="bob"))
         colleague.wait_until_live()
-        for who in (person, colleague):
-            wait_for_colour(who, BLUE)
+        for watcher in (viewer, colleague):
+            wait_for_colour(watcher, BLUE)
         session.ok("get", "title")
-        for who in (person, colleague):
-            wait_for_colour(who, GREEN)
-        person.wait_for("document.querySelectorAll('#sessions button').length === 2", "not both sessions are listed")
-        person.press("#sessions button[data-session=other]")
-        for who in (person, colleague):
-            wait_for_colour(who, BLUE)
-        # Bob watches the same display, but the sessions and calls of others are not listed for him.
+        for watcher in (viewer, colleague):
+            wait_for_colour(watcher, GREEN)
+        viewer.wait_for("document.querySelectorAll('#sessions button').length === 2", "not both sessions are listed")
+        viewer.click_element("#sessions button[data-session=other]")
+        for watcher in (viewer, colleague):
+            wait_for_colour(watcher, BLUE)
+        # Bob watches the same display, but sees no sessions or calls of other subjects.
         assert colleague.evaluate("document.querySelectorAll('#sessions button, #activity li').length") == 0
-        # And the policy lets him watch only.
-        colleague.press("#control")
-        colleague.wait_for("document.querySelector('#control').disabled", "bob was not told")
+        # The policy gives Bob no control.
+        colleague.click_element("#control")
+        colleague.wait_for("document.querySelector('#control').disabled", "the button is not disabled")
         colleague.wait_until_live()
         assert colleague.text("#mode") == "VIEW"
     other.ok("close")
 
 
-def test_after_a_restart_of_the_display_the_page_comes_back_by_itself(
-    box: Box, person: Person, session: Session, site: Site
+def test_page_reconnects_after_a_restart_of_the_display(
+    box: Box, viewer: ViewerPage, session: Session, site: Site
 ) -> None:
     page = site.add("/green", plain(GREEN))
     session.ok("open", page)
-    person.visit(box.link())
-    person.wait_until_live()
-    wait_for_colour(person, GREEN)
+    viewer.visit(box.link())
+    viewer.wait_until_live()
+    wait_for_colour(viewer, GREEN)
     os.kill(box.server.mark("xvnc"), signal.SIGKILL)
-    person.wait_for("document.body.dataset.state !== 'connected'", "the page did not notice")
-    person.wait_until_live()
+    viewer.wait_for("document.body.dataset.state !== 'connected'", "the page did not notice")
+    viewer.wait_until_live()
     eventually(lambda: session.run("open", page).exit_code == 0, "the browser did not come back", 60)
-    wait_for_colour(person, GREEN)
+    wait_for_colour(viewer, GREEN)
 
 
-def test_the_url_of_other_boxes_works_once(
-    box: Box, person: Person, persons_browser: PersonsBrowser, session: Session, site: Site
+def test_novnc_style_url_with_a_ticket_works_once(
+    box: Box, viewer: ViewerPage, viewer_browser: ViewerBrowser, session: Session, site: Site
 ) -> None:
     session.ok("open", site.add("/green", plain(GREEN)))
     ticket = box.ticket()
@@ -380,44 +387,41 @@ def test_the_url_of_other_boxes_works_once(
         f"http://127.0.0.1:{box.server.port}/vnc/index.html?ticket={ticket}"
         f"&path=websockify%3Fticket%3D{ticket}&autoconnect=true"
     )
-    person.visit(url)
-    person.wait_until_live()
-    wait_for_colour(person, GREEN)
-    assert ticket not in person.evaluate("location.href")
-    assert person.evaluate("document.querySelector('#control').hidden")
-    with persons_browser.person() as second:
+    viewer.visit(url)
+    viewer.wait_until_live()
+    wait_for_colour(viewer, GREEN)
+    assert ticket not in viewer.evaluate("location.href")
+    assert viewer.evaluate("document.querySelector('#control').hidden")
+    with viewer_browser.page() as second:
         second.visit(url.replace(f"ticket={ticket}&", "", 1))
-        second.wait_for(
-            "document.querySelector('#overlay-title').innerText === 'This link was already used'", "no word of it"
-        )
+        wait_for_title(second, "This link was already used")
 
 
-def test_without_a_link_the_page_says_what_it_needs(box: Box, person: Person) -> None:
-    person.visit(f"http://127.0.0.1:{box.server.port}/vnc")
-    person.wait_for("document.querySelector('#overlay-title')?.innerText === 'This page needs a link'", "no word of it")
+def test_page_without_a_link_shows_what_it_needs(box: Box, viewer: ViewerPage) -> None:
+    viewer.visit(f"http://127.0.0.1:{box.server.port}/vnc")
+    wait_for_title(viewer, "This page needs a link")
 
 
-def test_the_page_fits_a_phone(box: Box, person: Person, session: Session, site: Site) -> None:
+def test_page_fits_a_phone(box: Box, viewer: ViewerPage, session: Session, site: Site) -> None:
     session.ok("open", site.add("/green", plain(GREEN)))
-    person.show(390, 844, phone=True)
-    person.visit(f"{box.link()}&mode=control")
-    person.wait_until_live()
-    wait_for_colour(person, GREEN)
-    assert person.evaluate("document.documentElement.scrollWidth") <= 390
-    width, height = person.evaluate(
+    viewer.resize(390, 844, phone=True)
+    viewer.visit(f"{box.link()}&mode=control")
+    viewer.wait_until_live()
+    wait_for_colour(viewer, GREEN)
+    assert viewer.evaluate("document.documentElement.scrollWidth") <= 390
+    width, height = viewer.evaluate(
         "(box => [box.width, box.height])(document.querySelector('#screen canvas').getBoundingClientRect())"
     )
     assert 380 <= width <= 390
     assert height > 250
-    smallest = person.evaluate(
+    smallest = viewer.evaluate(
         "Math.min(...[...document.querySelectorAll('button:not(nav *)')].filter(b => b.offsetParent)"
         ".map(b => b.getBoundingClientRect().height))"
     )
     assert smallest >= 44, "a button is too small for a finger"
 
 
-def test_nothing_of_a_credential_stays_behind(box: Box) -> None:
-    """Neither tickets nor tokens are in what the server wrote."""
+def test_tickets_and_tokens_are_not_logged(box: Box) -> None:
     ticket = box.ticket()
     token = box.token()
     with box.socket(f"/websockify?ticket={ticket}") as viewer:

@@ -1,4 +1,4 @@
-"""Takes the pictures of the live view that the documentation shows, from a real server and a real browser.
+"""Take the screenshots of the live view for the documentation, from a real server and a real browser.
 
 cd tests && ../.venv/bin/python -m support.viewer_pictures ../docs/images
 """
@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from support.pages import running_site
-from support.person import Person, eventually, running_persons_browser
 from support.server import running_server
+from support.viewer_browser import ViewerPage, eventually, running_viewer_browser
 
 SHOP = """<!doctype html><meta charset=utf-8><title>Harbour Coffee</title><style>
 body { margin: 0; font: 17px/1.5 "Liberation Sans", sans-serif; color: #2b2320; background: #faf6f1 }
@@ -35,7 +35,7 @@ REPORT = "<!doctype html><title>Quarterly report</title><h1>Quarterly report</h1
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with running_site() as site, running_persons_browser() as browser:
+    with running_site() as site, running_viewer_browser() as browser:
         policy = {
             "open": {
                 "allow_hosts": ["harbour-coffee.example", "reports.example"],
@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
         }
         site.add("/", SHOP)
         site.add("/q3", REPORT)
-        with running_server(policy) as server, browser.person() as person:
+        with running_server(policy) as server, browser.page() as page:
             link = f"http://127.0.0.1:{server.port}/vnc/#token={server.token}"
             report, shop = server.session("report"), server.session("newsletter")
             report.ok("open", f"http://reports.example:{site.port}/q3")
@@ -58,28 +58,28 @@ def main(folder: Path) -> None:
             shop.ok("fill", "#mail", "ada@example.com")
             shop.ok("get", "title")
             shop.ok("screenshot")
-            take(person, link, folder / "viewer-desktop.png")
-            person.press("#control")
-            person.wait_for("document.body.dataset.you === 'yes'", "not in control")
+            take(page, link, folder / "viewer-desktop.png")
+            page.click_element("#control")
+            page.wait_for("document.body.dataset.you === 'yes'", "not in control")
             shop.run("click", "button")
-            person.show(390, 844, phone=True)
-            person.wait_for("document.querySelector('#activity').innerText.includes('HUMAN')", "not listed")
-            settle(person)
-            (folder / "viewer-phone.png").write_bytes(person.screenshot())
+            page.resize(390, 844, phone=True)
+            page.wait_for("document.querySelector('#activity').innerText.includes('HUMAN')", "not listed")
+            wait_until_stable(page)
+            (folder / "viewer-phone.png").write_bytes(page.screenshot())
 
 
-def take(person: Person, link: str, path: Path) -> None:
-    person.show(1400, 900)
-    person.visit(link)
-    person.wait_until_live()
-    settle(person)
-    path.write_bytes(person.screenshot())
+def take(page: ViewerPage, link: str, path: Path) -> None:
+    page.resize(1400, 900)
+    page.visit(link)
+    page.wait_until_live()
+    wait_until_stable(page)
+    path.write_bytes(page.screenshot())
 
 
-def settle(person: Person) -> None:
-    """Until the shop is shown and two looks at it are the same."""
-    eventually(lambda: person.picture().getpixel((300, 140)) == (59, 42, 34), "the shop is not shown")
-    eventually(lambda: person.screenshot() == person.screenshot(), "the picture does not come to rest")
+def wait_until_stable(page: ViewerPage) -> None:
+    """Wait until the shop is shown and two screenshots are equal."""
+    eventually(lambda: page.picture().getpixel((300, 140)) == (59, 42, 34), "the shop is not shown")
+    eventually(lambda: page.screenshot() == page.screenshot(), "the picture keeps changing")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ from support.fakes import (
     HangingAudit,
     HangingSandbox,
     NoLimits,
+    RecordingActivity,
     RecordingAudit,
     RecordingSandbox,
     SilentResolver,
@@ -536,3 +537,35 @@ async def test_a_job_that_never_started_names_no_run(tmp_path: Path) -> None:
 async def test_a_plan_without_a_backend_is_an_error() -> None:
     pipeline = replace(a_pipeline(), runner=ExecutionRunner())
     assert (await pipeline.handle(a_call())).error is ErrorCode.DRIVER_UNAVAILABLE
+
+
+async def test_activity_lists_each_call_without_typed_text_or_paths() -> None:
+    activity = RecordingActivity()
+    pipeline = a_pipeline(
+        show_activity=activity.add, sandbox=RecordingSandbox(result=CommandResult(exit_code=0, data={}))
+    )
+    await pipeline.handle(a_call("fill", "#password", "hunter2"))
+    await pipeline.handle(a_call("open", "https://a.example/path?token=secret"))
+    fill, opened = activity.entries
+    assert (fill.subject, fill.session_id, fill.what, fill.result) == ("local", "s1", "fill", "ok")
+    assert fill.duration_ms is not None
+    assert (opened.what, opened.detail) == ("open", "a.example")
+    assert "hunter2" not in repr(activity.entries)
+    assert "secret" not in repr(activity.entries)
+
+
+async def test_activity_lists_failed_calls_by_their_error_name() -> None:
+    activity = RecordingActivity()
+    policy = FakePolicy(blocked_hosts=frozenset({"a.example"}))
+    await a_pipeline(show_activity=activity.add, policy=policy).handle(a_call("open", "https://a.example/"))
+    await a_pipeline(show_activity=activity.add, sandbox=timing_out_sandbox()).handle(a_call())
+    await a_pipeline(show_activity=activity.add).handle(a_call(session_id=7))
+    with pytest.raises(UnknownTool):
+        await a_pipeline(show_activity=activity.add).handle(a_call(tool="unknown"))
+    assert [(entry.what, entry.result) for entry in activity.entries] == [
+        ("open", "POLICY_BLOCKED"),
+        ("snapshot", "TIMEOUT"),
+        ("", "INVALID_ARGUMENTS"),
+        ("", "INVALID_ARGUMENTS"),
+    ]
+    assert activity.entries[0].detail == "a.example host.blocked"

@@ -1,36 +1,36 @@
-// The way to the server: tickets, the socket, and the two things that ride on it, picture and words.
+// The connection to the server: tickets, and a socket that carries the picture and JSON messages.
 
-const WITH_WORDS = "browser-shell.v1";
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 10000;
-const TICKET_MS = 15000;
-const KEPT_TOKEN = "browser-shell.token";
+const SUBPROTOCOL = "browser-shell.v1";
+const MIN_RETRY_MS = 500;
+const MAX_RETRY_MS = 10000;
+const TICKET_TIMEOUT_MS = 15000;
+const TOKEN_KEY = "browser-shell.token";
 
 const EXPIRED = 4401;
 const REFUSED = 1008;
 
-// Takes the credentials out of the address, so that they are neither seen, copied nor kept in the history.
+// Reads the credentials and removes them from the URL, so that they stay out of the history.
 export function takeCredentials() {
   const query = new URLSearchParams(location.search);
   const fragment = new URLSearchParams(location.hash.slice(1));
   const inPath = new URLSearchParams((query.get("path") ?? "").split("?")[1] ?? "");
   const last = (name) => fragment.getAll(name).at(-1) ?? query.getAll(name).at(-1);
   const ticket = last("ticket") ?? inPath.getAll("ticket").at(-1) ?? null;
-  const fresh = fragment.get("token");
+  const newToken = fragment.get("token");
   const wantsControl = last("mode") === "control";
   history.replaceState(null, "", location.pathname);
-  if (fresh) {
-    sessionStorage.setItem(KEPT_TOKEN, fresh);
+  if (newToken) {
+    sessionStorage.setItem(TOKEN_KEY, newToken);
   }
-  // A ticket beats a token. A token survives a reload of this tab, and only of this tab.
-  return { ticket, token: ticket ? null : fresh ?? sessionStorage.getItem(KEPT_TOKEN), wantsControl };
+  // A ticket takes precedence over a token. The token survives a reload of this tab only.
+  return { ticket, token: ticket ? null : newToken ?? sessionStorage.getItem(TOKEN_KEY), wantsControl };
 }
 
 export function forgetToken() {
-  sessionStorage.removeItem(KEPT_TOKEN);
+  sessionStorage.removeItem(TOKEN_KEY);
 }
 
-// What noVNC takes for a socket. It sees binary frames only.
+// A socket for noVNC that delivers binary frames only.
 class PictureChannel {
   constructor(socket) {
     this.socket = socket;
@@ -44,29 +44,29 @@ class PictureChannel {
   close() { this.socket.close(); }
 }
 
-class Refused extends Error {
+class TicketRefused extends Error {
   constructor(status) {
     super(`tickets: ${status}`);
     this.status = status;
   }
 }
 
-// Calls `on.connecting()`, `on.picture(channel)`, `on.words(message)` and `on.lost({why, willRetry})`.
+// Calls `on.connecting()`, `on.picture(channel)`, `on.message(message)`, `on.noControl()` and `on.lost({why, reason, willRetry})`.
 export class Connection {
   constructor({ ticket, token, wantsControl }, on) {
     this.ticket = ticket;
     this.token = token;
-    // With neither, the page asks all the same: a server without tokens gives tickets to everyone.
+    // A server without tokens issues tickets to anonymous pages.
     this.anonymous = !ticket && !token;
     this.mode = wantsControl ? "control" : "view";
     this.on = on;
-    this.pause = FIRST_PAUSE_MS;
+    this.retryMs = MIN_RETRY_MS;
     this.timer = 0;
     this.attempt = 0;
     this.socket = null;
   }
 
-  get canReturn() { return this.anonymous || this.token !== null; }
+  get canReconnect() { return this.anonymous || this.token !== null; }
 
   async open() {
     clearTimeout(this.timer);
@@ -89,11 +89,11 @@ export class Connection {
 
   reopenAs(mode) {
     this.mode = mode;
-    this.pause = FIRST_PAUSE_MS;
+    this.retryMs = MIN_RETRY_MS;
     return this.open();
   }
 
-  say(message) {
+  send(message) {
     if (this.socket?.readyState === WebSocket.OPEN) {
       this.socket.send(JSON.stringify(message));
     }
@@ -111,25 +111,25 @@ export class Connection {
       this.ticket = null;
       return ticket;
     }
-    if (!this.canReturn) {
-      throw new Refused(0);
+    if (!this.canReconnect) {
+      throw new TicketRefused(0);
     }
     const credential = this.token ? { "Authorization": `Bearer ${this.token}` } : {};
-    const answer = await fetch(new URL("../tickets", location.href), {
+    const response = await fetch(new URL("../tickets", location.href), {
       method: "POST",
       headers: { ...credential, "Content-Type": "application/json" },
       body: JSON.stringify({ mode: this.mode }),
       cache: "no-store",
-      signal: AbortSignal.timeout(TICKET_MS),
+      signal: AbortSignal.timeout(TICKET_TIMEOUT_MS),
     });
-    if (!answer.ok) {
-      throw new Refused(answer.status);
+    if (!response.ok) {
+      throw new TicketRefused(response.status);
     }
-    return (await answer.json()).ticket;
+    return (await response.json()).ticket;
   }
 
   failed(error) {
-    const status = error instanceof Refused ? error.status : -1;
+    const status = error instanceof TicketRefused ? error.status : -1;
     if (status === 403 && this.mode === "control") {
       this.mode = "view";
       this.on.noControl();
@@ -148,7 +148,7 @@ export class Connection {
     const address = new URL("websockify", location.href);
     address.protocol = address.protocol.replace("http", "ws");
     address.searchParams.set("ticket", ticket);
-    const socket = this.socket = new WebSocket(address, [WITH_WORDS]);
+    const socket = this.socket = new WebSocket(address, [SUBPROTOCOL]);
     const channel = new PictureChannel(socket);
     let opened = false;
     socket.binaryType = "arraybuffer";
@@ -158,9 +158,9 @@ export class Connection {
     };
     socket.onmessage = (event) => {
       if (typeof event.data === "string") {
-        // Only a socket that says something was a success; a door that opens and shuts is not.
-        this.pause = FIRST_PAUSE_MS;
-        this.on.words(JSON.parse(event.data));
+        // A message proves that the connection works; an open socket alone may close again at once.
+        this.retryMs = MIN_RETRY_MS;
+        this.on.message(JSON.parse(event.data));
       } else {
         channel.onmessage?.(event);
       }
@@ -185,13 +185,13 @@ export class Connection {
   }
 
   retry(why, reason = "") {
-    if (!this.canReturn) {
+    if (!this.canReconnect) {
       this.on.lost({ why, reason, willRetry: false });
       return;
     }
     this.on.lost({ why, reason, willRetry: true });
-    // Not all viewers of a restarted server at the same moment.
-    this.timer = setTimeout(() => this.open(), this.pause * (0.75 + Math.random() / 2));
-    this.pause = Math.min(this.pause * 2, LONGEST_PAUSE_MS);
+    // Jitter, so that the viewers of a restarted server do not reconnect at the same time.
+    this.timer = setTimeout(() => this.open(), this.retryMs * (0.75 + Math.random() / 2));
+    this.retryMs = Math.min(this.retryMs * 2, MAX_RETRY_MS);
   }
 }

@@ -1,14 +1,14 @@
-// The two lists: what happened, and which sessions are open. Everything in them is set as text, never as markup.
+// The lists of activity and of open sessions. All content is set as text, never as markup.
 
-const KEPT_ROWS = 200;
-const TRY_LATER = new Set(["HUMAN_IN_CONTROL", "SESSION_LIMIT", "RATE_LIMITED", "CANCELLED"]);
+const MAX_ROWS = 200;
+const RETRYABLE = new Set(["HUMAN_IN_CONTROL", "SESSION_LIMIT", "RATE_LIMITED", "CANCELLED"]);
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 
 function element(name, className, text) {
-  const made = document.createElement(name);
-  made.className = className;
-  made.textContent = text;
-  return made;
+  const node = document.createElement(name);
+  node.className = className;
+  node.textContent = text;
+  return node;
 }
 
 function duration(ms) {
@@ -35,12 +35,12 @@ function row(entry) {
     what.append(element("span", "session", ` · ${entry.session}`));
   }
   const ok = entry.result === "ok";
-  const later = TRY_LATER.has(entry.result);
+  const isRetryable = RETRYABLE.has(entry.result);
   line.append(time, what, element("span", "ok", ok ? "ok" : ""), element("span", "length", duration(entry.ms)));
   if (!ok) {
-    line.append(element("span", later ? "more later" : "more bad", entry.result));
+    line.append(element("span", isRetryable ? "more later" : "more bad", entry.result));
   }
-  if (entry.detail && !later) {
+  if (entry.detail && !isRetryable) {
     line.append(element("span", "more", entry.detail));
   }
   return line;
@@ -54,7 +54,7 @@ export class ActivityList {
   }
 
   add(entries) {
-    // After a reconnect the server tells the last entries again; after a restart it counts anew.
+    // The server resends the last entries after a reconnect, and numbers from 1 after a restart.
     if (entries.length && entries.at(-1).number < this.newest) {
       this.list.replaceChildren();
       this.newest = 0;
@@ -65,7 +65,7 @@ export class ActivityList {
         this.list.prepend(row(entry));
       }
     }
-    while (this.list.childElementCount > KEPT_ROWS) {
+    while (this.list.childElementCount > MAX_ROWS) {
       this.list.lastElementChild.remove();
     }
     this.empty.hidden = this.list.childElementCount > 0;
@@ -76,7 +76,7 @@ export class SessionBar {
   constructor(bar, raise) {
     this.bar = bar;
     this.raise = raise;
-    this.told = 0;
+    this.updatedAt = 0;
     this.sessions = [];
     setInterval(() => this.draw(), 10000);
   }
@@ -84,13 +84,13 @@ export class SessionBar {
   show(sessions, mayRaise) {
     this.sessions = sessions;
     this.mayRaise = mayRaise;
-    this.told = performance.now();
+    this.updatedAt = performance.now();
     this.draw();
   }
 
   draw() {
     const focused = document.activeElement?.dataset?.session;
-    const since = (performance.now() - this.told) / 1000;
+    const secondsSinceUpdate = (performance.now() - this.updatedAt) / 1000;
     this.bar.hidden = this.sessions.length === 0;
     this.bar.replaceChildren(...this.sessions.map((session) => {
       const button = document.createElement("button");
@@ -102,7 +102,7 @@ export class SessionBar {
         button.setAttribute("aria-current", "true");
       }
       const where = session.host || "empty page";
-      button.append(element("b", "", session.id), element("span", "", `${where} · ${idle(session.idle_seconds + since)}`));
+      button.append(element("b", "", session.id), element("span", "", `${where} · ${idle(session.idle_seconds + secondsSinceUpdate)}`));
       button.addEventListener("click", () => this.raise(session.id));
       return button;
     }));

@@ -1,33 +1,33 @@
-// The page: one connection, one picture, and what is said about them.
+// The page: draws the picture, the state of the connection and the controls.
 
 import RFB from "./novnc/core/rfb.js";
 import { Connection, forgetToken, takeCredentials } from "./connection.js";
 import { ActivityList, SessionBar } from "./lists.js";
 
-const RETURN = 0xff0d;
+const RETURN_KEYSYM = 0xff0d;
 const ENDINGS = {
   nothing: ["This page needs a link", "Open the view link that the server printed, or ask for a new ticket."],
   token: ["This link has ended", "Its token has expired or is not valid here. Ask for a new link."],
   forbidden: ["You may not watch", "The policy of this server gives this token no tickets."],
   refused: ["The server ended the connection", "It did not understand this page. Reload it, or ask for a new link."],
   ticket: ["This link was already used", "A ticket opens one connection, for a short time. Ask for a new link."],
-  lost: ["Connection lost", "A ticket opens one connection only. Ask for a new link to go on."],
-  server: ["The server does not answer", "The page goes on trying."],
+  lost: ["Connection lost", "A ticket opens one connection only. Ask for a new link to continue."],
+  server: ["The server does not answer", "The page keeps trying."],
 };
 
 const $ = (id) => document.getElementById(id);
 const body = document.body;
 const activity = new ActivityList($("activity"), $("activity-empty"));
-const sessions = new SessionBar($("sessions"), (id) => connection.say({ type: "raise", session: id }));
+const sessions = new SessionBar($("sessions"), (id) => connection.send({ type: "raise", session: id }));
 
 let rfb = null;
-let picture = false;
+let hasPicture = false;
 let mode = "";
-let situation = null;
+let state = null;
 let takeOverNext = false;
 
-function drawState(state, text) {
-  body.dataset.state = state;
+function drawConnection(status, text) {
+  body.dataset.state = status;
   $("state").textContent = text;
 }
 
@@ -38,13 +38,13 @@ function drawOverlay(title, text, { again = false } = {}) {
   $("again").hidden = !again;
 }
 
-function drawTurn() {
-  const you = Boolean(situation?.you);
-  const person = Boolean(situation?.person_in_control);
+function drawTakeover() {
+  const you = Boolean(state?.you);
+  const person = Boolean(state?.person_in_control);
   body.dataset.you = you ? "yes" : "no";
   $("turn").hidden = !person;
   if (you) {
-    $("turn").textContent = situation.held
+    $("turn").textContent = state.held
       ? "You are in control. Agents wait until you hand back."
       : "You are in control. Agents wait while you are active.";
   } else if (person) {
@@ -55,9 +55,9 @@ function drawTurn() {
 function drawControl() {
   const button = $("control");
   const live = body.dataset.state === "connected";
-  const you = Boolean(situation?.you);
-  // A view socket cannot take over; with a token at hand the page can come back with one that can.
-  button.hidden = !live || (mode !== "control" && !connection.canReturn);
+  const you = Boolean(state?.you);
+  // A view socket cannot take over. With a token the page can reconnect with a control socket.
+  button.hidden = !live || (mode !== "control" && !connection.canReconnect);
   button.textContent = you ? "Hand back" : "Take over";
   $("typing").hidden = !live || mode !== "control";
 }
@@ -67,64 +67,64 @@ function draw() {
   $("mode").textContent = mode.toUpperCase();
   $("mode").title = mode === "control" ? "Your mouse and keyboard reach the browser." : "You watch. Nothing you do reaches the browser.";
   body.dataset.mode = mode;
-  drawTurn();
+  drawTakeover();
   drawControl();
   if (body.dataset.state === "connected") {
-    if (picture && situation && situation.open_sessions === 0) {
+    if (hasPicture && state && state.open_sessions === 0) {
       drawOverlay("No session is open yet", "The picture appears as soon as an agent opens a page.");
-    } else if (picture) {
+    } else if (hasPicture) {
       drawOverlay(null);
     }
   }
 }
 
 function onPicture(channel) {
-  picture = false;
+  hasPicture = false;
   rfb = new RFB($("screen"), channel);
   rfb.viewOnly = true;
   rfb.scaleViewport = true;
   rfb.background = "transparent";
   rfb.addEventListener("connect", () => {
-    picture = true;
+    hasPicture = true;
     const canvas = $("screen").querySelector("canvas");
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", "Picture of the browser. In control mode, Shift+Escape leaves it.");
     $("stage").style.setProperty("--shape", `${canvas.width} / ${canvas.height}`);
-    drawState("connected", "Live");
+    drawConnection("connected", "Live");
     draw();
   });
 }
 
-function onWords(message) {
+function onMessage(message) {
   if (message.type === "hello") {
     mode = message.mode;
     rfb.viewOnly = mode !== "control";
     if (takeOverNext && mode === "control") {
-      connection.say({ type: "take_over" });
+      connection.send({ type: "take_over" });
     }
     takeOverNext = false;
   } else if (message.type === "activity") {
     activity.add(message.entries);
   } else if (message.type === "situation") {
-    situation = message;
+    state = message;
     sessions.show(message.sessions, mode === "control");
   }
   draw();
 }
 
 function onLost({ why, reason, willRetry }) {
-  situation = null;
+  state = null;
   takeOverNext = false;
   if (why === "token") {
     forgetToken();
   }
   if (willRetry) {
-    drawState("connecting", "Reconnecting…");
-    drawOverlay("Reconnecting…", reason ? `The server said: ${reason}.` : "The page comes back by itself.");
+    drawConnection("connecting", "Reconnecting…");
+    drawOverlay("Reconnecting…", reason ? `The server said: ${reason}.` : "The page reconnects by itself.");
   } else {
     mode = "";
-    drawState("ended", "Not connected");
-    drawOverlay(...ENDINGS[why], { again: connection.canReturn });
+    drawConnection("ended", "Not connected");
+    drawOverlay(...ENDINGS[why], { again: connection.canReconnect });
   }
   draw();
 }
@@ -133,7 +133,7 @@ const connection = new Connection(takeCredentials(), {
   connecting() {
     rfb = null;
     $("screen").replaceChildren();
-    drawState("connecting", "Connecting…");
+    drawConnection("connecting", "Connecting…");
     drawOverlay("Connecting…", "");
     draw();
   },
@@ -143,15 +143,15 @@ const connection = new Connection(takeCredentials(), {
     $("control").disabled = true;
   },
   picture: onPicture,
-  words: onWords,
+  message: onMessage,
   lost: onLost,
 });
 
 $("control").addEventListener("click", () => {
-  if (situation?.you) {
-    connection.say({ type: "hand_back" });
+  if (state?.you) {
+    connection.send({ type: "hand_back" });
   } else if (mode === "control") {
-    connection.say({ type: "take_over" });
+    connection.send({ type: "take_over" });
     rfb?.focus();
   } else {
     takeOverNext = true;
@@ -163,17 +163,17 @@ $("again").addEventListener("click", () => connection.open());
 
 $("typing").addEventListener("submit", (event) => {
   event.preventDefault();
-  for (const character of $("words").value) {
+  for (const character of $("text").value) {
     const code = character.codePointAt(0);
-    // Keysyms: Latin-1 is itself, everything else is its code point with this bit.
+    // X11 keysyms: Latin-1 is unchanged, other characters are the code point with this bit set.
     rfb?.sendKey(code < 0x100 ? code : 0x01000000 | code, null);
   }
-  $("words").value = "";
+  $("text").value = "";
 });
 
-$("enter").addEventListener("click", () => rfb?.sendKey(RETURN, "Enter"));
+$("enter").addEventListener("click", () => rfb?.sendKey(RETURN_KEYSYM, "Enter"));
 
-// In control mode every key goes to the browser, Tab too. This one comes back.
+// In control mode every key goes to the browser, Tab included. Shift+Escape returns to the page.
 $("stage").addEventListener("keydown", (event) => {
   if (event.key === "Escape" && event.shiftKey) {
     event.preventDefault();
@@ -184,8 +184,8 @@ $("stage").addEventListener("keydown", (event) => {
 }, { capture: true });
 
 document.addEventListener("visibilitychange", () => {
-  // A phone that was asleep has lost its socket; do not wait for the pause to pass.
-  if (!document.hidden && body.dataset.state === "connecting" && connection.canReturn && !connection.socket) {
+  // A phone that was asleep has lost its socket: reconnect at once instead of after the pause.
+  if (!document.hidden && body.dataset.state === "connecting" && connection.canReconnect && !connection.socket) {
     connection.open();
   }
 });

@@ -1,4 +1,4 @@
-"""A person with a browser of their own: a second, headless Chromium, driven over plain DevTools."""
+"""The browser of a viewer: a second, headless Chromium, driven over plain DevTools."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ CHROMIUM = Path("/usr/lib/chromium/chromium")
 ACCOUNT = "browser-shell"
 _START_SECONDS = 30
 _CALL_SECONDS = 20
-_PATIENCE_SECONDS = 30
+_WAIT_SECONDS = 30
 
 
 @dataclass
-class Person:
+class ViewerPage:
     """One page in that browser."""
 
     socket: ClientConnection
     console: list[str] = field(default_factory=list)
-    """What the page complained about: exceptions, errors, and refusals of its security policy."""
+    """Exceptions, errors and violations of the content security policy."""
     requests: list[str] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -49,9 +49,9 @@ class Person:
                 assert "error" not in message, f"{method}: {message['error']}"
                 result: dict[str, Any] = message["result"]
                 return result
-            self._note(message)
+            self._collect(message)
 
-    def _note(self, event: dict[str, Any]) -> None:
+    def _collect(self, event: dict[str, Any]) -> None:
         match event.get("method"):
             case "Runtime.exceptionThrown":
                 self.console.append(json.dumps(event["params"]["exceptionDetails"])[:500])
@@ -64,7 +64,7 @@ class Person:
             case _:
                 pass
 
-    def show(self, width: int, height: int, *, phone: bool = False) -> None:
+    def resize(self, width: int, height: int, *, phone: bool = False) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -84,9 +84,9 @@ class Person:
             "value"
         )
 
-    def wait_for(self, script: str, what: str, *, seconds: float = _PATIENCE_SECONDS) -> Any:
-        """Until a script of the page's own says yes."""
-        return eventually(lambda: self.evaluate(script), f"{what}; the page complained: {self.console}", seconds)
+    def wait_for(self, script: str, what: str, *, seconds: float = _WAIT_SECONDS) -> Any:
+        """Poll until a script in the page returns a true value."""
+        return eventually(lambda: self.evaluate(script), f"{what}; errors of the page: {self.console}", seconds)
 
     def wait_until_live(self) -> None:
         self.wait_for("document.body.dataset.state === 'connected'", "the page never showed a picture")
@@ -94,8 +94,8 @@ class Person:
     def text(self, selector: str) -> str:
         return str(self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText"))
 
-    def press(self, selector: str) -> None:
-        """Clicks the middle of an element with the mouse."""
+    def click_element(self, selector: str) -> None:
+        """Click the middle of an element with the mouse."""
         x, y = self.evaluate(
             f"(() => {{ const box = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
             "return [box.x + box.width / 2, box.y + box.height / 2] })()"
@@ -114,8 +114,8 @@ class Person:
             self.call("Input.dispatchKeyEvent", type="keyDown", **key)
             self.call("Input.dispatchKeyEvent", type="keyUp", **key)
 
-    def on_the_display(self, x: float, y: float) -> tuple[float, float]:
-        """Where in the person's window a point of the remote display is shown."""
+    def display_point(self, x: float, y: float) -> tuple[float, float]:
+        """Return the position in this page of a point of the remote display."""
         box = self.evaluate(
             "(() => { const c = document.querySelector('#screen canvas'); const b = c.getBoundingClientRect();"
             "return [b.x, b.y, b.width / c.width, b.height / c.height] })()"
@@ -123,7 +123,7 @@ class Person:
         return box[0] + x * box[2], box[1] + y * box[3]
 
     def picture(self) -> Image.Image:
-        """The remote display as the canvas holds it."""
+        """Return the remote display as the canvas shows it."""
         data = self.evaluate("document.querySelector('#screen canvas').toDataURL('image/png')")
         return Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))).convert("RGB")
 
@@ -131,41 +131,41 @@ class Person:
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
 
-def eventually(look: Callable[[], Any], what: str, seconds: float = _PATIENCE_SECONDS) -> Any:
-    """What `look` returns as soon as it is true."""
+def eventually(check: Callable[[], Any], what: str, seconds: float = _WAIT_SECONDS) -> Any:
+    """Poll until `check` returns a true value, and return it."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
+        value = check()
+        if value:
+            return value
         time.sleep(0.1)
     raise AssertionError(what)
 
 
 @dataclass(frozen=True)
-class PersonsBrowser:
+class ViewerBrowser:
     port: int
 
     @contextmanager
-    def person(self) -> Iterator[Person]:
+    def page(self) -> Iterator[ViewerPage]:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/json/new?about:blank", method="PUT")
-        with urllib.request.urlopen(request, timeout=_CALL_SECONDS) as answer:  # noqa: S310
-            target = json.loads(answer.read())
+        with urllib.request.urlopen(request, timeout=_CALL_SECONDS) as response:  # noqa: S310
+            target = json.loads(response.read())
         with connect(target["webSocketDebuggerUrl"], max_size=None, compression=None, proxy=None) as socket:
-            person = Person(socket)
+            page = ViewerPage(socket)
             for domain in ("Page", "Runtime", "Log", "Network"):
-                person.call(f"{domain}.enable")
-            person.show(1400, 900)
-            yield person
+                page.call(f"{domain}.enable")
+            page.resize(1400, 900)
+            yield page
             try:
-                person.call("Page.close")
+                page.call("Page.close")
             except ConnectionClosed:
                 return
 
 
 @contextmanager
-def running_persons_browser() -> Iterator[PersonsBrowser]:
-    directory = Path(tempfile.mkdtemp(prefix="person-", dir="/tmp"))
+def running_viewer_browser() -> Iterator[ViewerBrowser]:
+    directory = Path(tempfile.mkdtemp(prefix="viewer-", dir="/tmp"))
     drop: list[str] = []
     if os.geteuid() == 0:
         # Chromium does not run as root, and its sandbox stays on.
@@ -187,13 +187,13 @@ def running_persons_browser() -> Iterator[PersonsBrowser]:
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
     try:
-        announced = directory / "profile" / "DevToolsActivePort"
+        port_file = directory / "profile" / "DevToolsActivePort"
         text = eventually(
-            lambda: announced.read_text(encoding="ascii") if announced.exists() else "",
-            "no second browser",
+            lambda: port_file.read_text(encoding="ascii") if port_file.exists() else "",
+            "the second browser did not start",
             _START_SECONDS,
         )
-        yield PersonsBrowser(port=int(text.split()[0]))
+        yield ViewerBrowser(port=int(text.split()[0]))
     finally:
         process.terminate()
         try:
