@@ -18,11 +18,11 @@ def era(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def connect(era: str) -> Connect:
-    """A running server, and a client of each era."""
+    """Start a server and connect a client of the era."""
 
     @asynccontextmanager
-    async def connected(handler: CallHandler) -> AsyncIterator[Wire]:
+    async def serve_and_connect(handler: CallHandler) -> AsyncIterator[Wire]:
         async with serving(handler) as address, httpx2.AsyncClient(base_url=address, timeout=10) as http:
             yield Wire(http, era)
 
-    return connected
+    return serve_and_connect

@@ -22,7 +22,7 @@ async def test_calls_leave_a_chain_that_verifies(connect: Connect, tmp_path: Pat
         policy = FakePolicy(blocked_hosts=frozenset({"bad.example"}))
         async with connect(a_pipeline(audit=audit, policy=policy)) as client:
             for url in ("https://good.example/?token=s3cret", "https://bad.example/"):
-                await client.ask("tools/call", call_params("open", url))
+                await client.request("tools/call", call_params("open", url))
     written = entries(path)
     kinds = [entry["kind"] for entry in written if not str(entry["kind"]).startswith(("AUDIT", "CHECK"))]
     assert kinds == [
@@ -46,9 +46,9 @@ async def test_nothing_runs_while_the_disk_is_broken_and_all_is_well_afterwards(
         async with connect(a_pipeline(audit=audit, sandbox=sandbox)) as client:
             with monkeypatch.context() as patched:
                 patched.setattr(os, "fdatasync", broken)
-                await client.ask("tools/call", call_params("open", "https://good.example/"))
+                await client.request("tools/call", call_params("open", "https://good.example/"))
             assert sandbox.ran == []
-            await client.ask("tools/call", call_params("open", "https://good.example/"))
+            await client.request("tools/call", call_params("open", "https://good.example/"))
             assert len(sandbox.ran) == 1
     errors = [entry.get("error") for entry in entries(path) if entry["kind"] == "TOOL_FINISHED"]
     assert errors == ["AUDIT_UNAVAILABLE", None]
@@ -75,7 +75,7 @@ async def test_records_carry_the_callers_trace_and_nothing_else_of_it(
     path = tmp_path / "audit.jsonl"
     with JsonLinesAudit(path=path, clock=FakeClock()) as audit:
         async with connect(a_pipeline(audit=audit)) as client:
-            headers, content = client.prepared("tools/call", call_params("snapshot"))
+            headers, content = client.build_request("tools/call", call_params("snapshot"))
             if meta is not None:
                 content["params"]["_meta"] = {**content["params"].get("_meta", {}), "traceparent": meta}
             extra = {"traceparent": header} if header else {}

@@ -127,7 +127,7 @@ async def test_a_server_that_stops_stops_the_work_too(era: str) -> None:
         async with serving(a_pipeline(audit=audit, sandbox=sandbox)) as address:
 
             async def call() -> None:
-                headers, content = Wire(http, era).prepared("tools/call", call_params())
+                headers, content = Wire(http, era).build_request("tools/call", call_params())
                 with contextlib.suppress(httpx2.HTTPError):
                     await http.post(f"{address}/mcp", headers=headers, json=content)
 

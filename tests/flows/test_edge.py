@@ -61,7 +61,7 @@ async def test_a_get_that_names_no_event_stream_is_406(accept: str, version: dic
 
 async def test_a_post_that_accepts_no_event_stream_is_406(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
-        headers, content = client.prepared("tools/list")
+        headers, content = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers={**headers, "Accept": "application/json"}, json=content)
     assert response.status_code == 406
 
@@ -89,7 +89,7 @@ async def test_only_this_machine_may_talk_to_a_loopback_server(
 ) -> None:
     sandbox = RecordingSandbox()
     async with connect(a_pipeline(sandbox=sandbox)) as client:
-        own, content = client.prepared("tools/call", call_params())
+        own, content = client.build_request("tools/call", call_params())
         response = await client.http.post("/mcp", headers={**own, **headers}, json=content)
     assert response.status_code == status
     assert len(sandbox.ran) == (1 if status == 200 else 0)
@@ -97,7 +97,7 @@ async def test_only_this_machine_may_talk_to_a_loopback_server(
 
 async def test_a_body_that_is_too_large_is_413(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
-        headers, _ = client.prepared("tools/list")
+        headers, _ = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers=headers, content=b"x" * (MAX_MESSAGE_BYTES + 1))
     assert response.status_code == 413
 
@@ -107,7 +107,7 @@ async def test_a_body_that_is_too_large_is_413(connect: Connect) -> None:
 )
 async def test_a_body_that_is_no_request_is_400(connect: Connect, content: bytes) -> None:
     async with connect(a_pipeline()) as client:
-        headers, _ = client.prepared("tools/list")
+        headers, _ = client.build_request("tools/list")
         assert (await client.http.post("/mcp", headers=headers, content=content)).status_code == 400
 
 
@@ -124,14 +124,14 @@ async def test_a_body_that_is_no_request_is_400(connect: Connect, content: bytes
 )
 async def test_only_json_is_read(connect: Connect, kind: str, status: int) -> None:
     async with connect(a_pipeline()) as client:
-        headers, content = client.prepared("tools/list")
+        headers, content = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers={**headers, "Content-Type": kind}, json=content)
     assert response.status_code == status
 
 
 async def test_a_compressed_body_is_not_unpacked(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
-        headers, _ = client.prepared("tools/list")
+        headers, _ = client.build_request("tools/list")
         bomb = gzip.compress(bytes(8 * 1024 * 1024))
         response = await client.http.post("/mcp", headers={**headers, "Content-Encoding": "gzip"}, content=bomb)
     assert response.status_code == 415
@@ -155,7 +155,7 @@ async def test_a_compressed_body_is_not_unpacked(connect: Connect) -> None:
 )
 async def test_what_two_readers_could_read_differently_is_not_read(connect: Connect, content: bytes) -> None:
     async with connect(a_pipeline()) as client:
-        headers, _ = client.prepared("tools/list")
+        headers, _ = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers=headers, content=content)
     assert response.status_code == 400
     assert not any(word in response.text for word in ("pydantic", "http", "Traceback"))

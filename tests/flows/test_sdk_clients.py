@@ -1,4 +1,4 @@
-"""The clients of the SDK itself, over HTTP and over standard input and output."""
+"""The SDK's own clients over HTTP and over standard input and output."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ async def use(client: Client) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_client_of_the_sdk_over_http(mode: str) -> None:
+async def test_sdk_client_over_http(mode: str) -> None:
     async with serving(a_pipeline()) as address, Client(f"{address}/mcp", mode=mode) as client:
         await use(client)
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_client_of_the_sdk_over_stdio(mode: str) -> None:
+async def test_sdk_client_over_stdio(mode: str) -> None:
     async with Client(stdio_client(STDIO), mode=mode) as client:
         await use(client)
         picture = (await client.call_tool("browser-shell", {"session_id": "s1", "argv": ["screenshot"]})).content[1]
@@ -49,30 +49,30 @@ def stdio_process() -> subprocess.Popen[bytes]:
     )
 
 
-def test_stdio_ends_cleanly_when_the_client_closes_its_end() -> None:
+def test_stdio_server_exits_cleanly_at_end_of_input() -> None:
     out, err = stdio_process().communicate(b"", timeout=20)
     assert (out, err) == (b"", b"")
 
 
-def test_stdio_writes_nothing_but_the_protocol_to_standard_output() -> None:
+def test_standard_output_carries_only_the_protocol() -> None:
     with stdio_process() as process:
         assert process.stdin is not None
         assert process.stdout is not None
         lines = [
-            b"this is no JSON",
+            b"not JSON",
             json.dumps(body("tools/call", {**call_params("nonsense"), "_meta": ENVELOPE})).encode(),
         ]
         process.stdin.write(b"\n".join(lines) + b"\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["error"]["code"] == -32700
-        answer = json.loads(process.stdout.readline())
+        response = json.loads(process.stdout.readline())
         process.stdin.close()
         assert process.stdout.read() == b""
         assert process.wait(timeout=20) == 0
-    assert answer["result"]["structuredContent"]["exit_code"] != 0
+    assert response["result"]["structuredContent"]["exit_code"] != 0
 
 
-async def test_there_is_no_listener_left_after_the_end() -> None:
+async def test_listener_is_closed_after_the_server_ends() -> None:
     async with serving(a_pipeline()) as address:
         pass
     async with httpx2.AsyncClient() as http:

@@ -27,11 +27,11 @@ from browser_shell.tools.registry import ToolRegistry
 from support.corpus_rows import load
 from support.fakes import a_pipeline
 from support.http_corpus import CONSOLE, Attacker, RememberingSandbox
+from support.live_view import stub_viewer
 from support.loopback_server import serving
 from support.pages import running_site
 from support.server import running_server
 from support.tokens import Keys, env_value, rsa_env_value
-from support.viewer import stub_viewer
 
 ROWS = load("http_attacks.jsonl")
 ACCEPTED_EXCEPTIONS: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Folders in which a running browser makes and removes files while a test looks."""
+"""Directories in which a running browser creates and removes files during a test."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 
 def files_below(*folders: Path, without: str = "") -> Iterator[Path]:
-    """Every file that is there when it is come to; none below a folder of the name `without`."""
+    """Yield every file that still exists; skip directories with the name `without`."""
     for folder in folders:
-        # Unlike rglob, this passes over a folder that has gone since it was listed.
-        for place, inner, names in os.walk(folder):
-            inner[:] = [name for name in inner if name != without]
-            yield from (Path(place) / name for name in names)
+        # Unlike rglob, os.walk ignores a directory that was removed after it was listed.
+        for parent, subfolders, names in os.walk(folder):
+            subfolders[:] = [name for name in subfolders if name != without]
+            yield from (Path(parent) / name for name in names)
 
 
 def content(path: Path) -> bytes:
-    """Nothing for what has gone since it was listed, or is no file."""
+    """Return the content; b"" for a path that was removed or is not a regular file."""
     try:
         return path.read_bytes() if path.is_file() else b""
     except OSError:
@@ -25,7 +25,7 @@ def content(path: Path) -> bytes:
 
 
 def make_endless_folder(path: Path) -> None:
-    """Deeper than a path can name, and than Python goes by itself. `rm -rf` can remove it."""
+    """Create nested directories that exceed PATH_MAX and Python's recursion limit. `rm -rf` can remove them."""
     path.mkdir(parents=True)
     inner = os.open(path, os.O_RDONLY)
     for _ in range(3_000):

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import anyio
 import uvicorn
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from browser_shell.core.access import SessionWindow, TicketGrant, ViewMode
 from browser_shell.core.ports import AuditLog, Clock
@@ -167,3 +169,17 @@ async def serving_app(app: ASGIApp) -> AsyncIterator[str]:
             yield f"127.0.0.1:{port}"
         finally:
             server.should_exit = True
+
+
+async def stub_viewer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve one page, and a socket that sends its grant."""
+    if scope["type"] == "http":
+        exists = scope["path"] in ("/vnc", "/vnc/", "/vnc/index.html", "/vnc/core/rfb.js")
+        await PlainTextResponse("page" if exists else "Not Found", 200 if exists else 404)(scope, receive, send)
+        return
+    socket = WebSocket(scope, receive, send)
+    grant = scope["state"]["grant"]
+    await socket.accept()
+    await socket.send_text(f"{grant.subject} {grant.mode.value} {scope['query_string'].decode()}")
+    async for _ in socket.iter_bytes():
+        pass

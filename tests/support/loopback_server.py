@@ -1,4 +1,4 @@
-"""A real server on a loopback port, for as long as a test needs it."""
+"""A real server on a loopback port."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVER_COMMAND = (
     *("/usr/bin/env", f"PYTHONPATH={Path(__file__).resolve().parents[1]}"),
     *(sys.executable, "-m", "support.serve_without_browser"),
 )
-"""Starts a server without a browser in a process of its own; its arguments follow."""
+"""Command that starts a server without a browser. Its arguments are appended."""
 UNHURRIED = FrontSettings(neighbours=neighbours(listen="127.0.0.1"), requests_per_second=10_000)
 
 
@@ -37,7 +37,7 @@ async def serving(
     clock: Clock | None = None,
     patience: HttpTimeouts | None = None,
 ) -> AsyncIterator[str]:
-    """Yields the address without a path, such as `http://127.0.0.1:40001`."""
+    """Serve a handler; yield the URL without a path, such as `http://127.0.0.1:40001`."""
     ids = iter(numbered_ids())
     front = build_front(
         settings,

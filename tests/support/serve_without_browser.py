@@ -1,4 +1,4 @@
-"""A server without a browser, for the conformance suites and for tests that need another process.
+"""A server without a browser, for the conformance suites and tests that need a separate process.
 
 python -m support.serve_without_browser http 8080
 python -m support.serve_without_browser stdio
@@ -42,7 +42,7 @@ from support.loopback_server import UNHURRIED
 PICTURE = Attachment(mime_type="image/png", content=b"\x89PNG\r\n\x1a\n", name="picture.png")
 
 
-async def main(way: str, port: int = 0) -> None:
+async def main(mode: str, port: int = 0) -> None:
     pipeline = Pipeline(
         registry=ToolRegistry([BrowserShellTool()]),
         limits=NoLimits(),
@@ -50,13 +50,13 @@ async def main(way: str, port: int = 0) -> None:
         policy=FakePolicy(blocked_hosts=frozenset({"blocked.example"})),
         resolver=FakeResolver(),
         audit=RecordingAudit(),
-        runner=ExecutionRunner(browser=_ToldSandbox() if way == "stdio-hanging" else _answering()),
+        runner=ExecutionRunner(browser=_LoggingSandbox() if mode == "stdio-hanging" else _sandbox_with_picture()),
         human=FakePerson(),
         show_activity=RecordingActivity().add,
         clock=FakeClock(),
     )
     ids = iter(numbered_ids())
-    if way.startswith("stdio"):
+    if mode.startswith("stdio"):
         async with anyio.create_task_group() as foreground:
             foreground.start_soon(cancel_on_signal, foreground.cancel_scope)
             await run_stdio(pipeline, new_id=lambda: next(ids))
@@ -74,26 +74,26 @@ async def main(way: str, port: int = 0) -> None:
     await serve_http(front, host="127.0.0.1", port=port, on_ready=_announce)
 
 
-class _ToldSandbox(HangingSandbox):
-    """Says to standard error when a call has begun, and when it was stopped."""
+class _LoggingSandbox(HangingSandbox):
+    """Logs to standard error when a call starts and when it is cancelled."""
 
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
-        _say("begun")
+        _log("begun")
         try:
             return await super().run(call, plan, report_progress)
         finally:
-            _say("stopped")
+            _log("stopped")
 
 
-def _answering() -> RecordingSandbox:
+def _sandbox_with_picture() -> RecordingSandbox:
     return RecordingSandbox(result=CommandResult(exit_code=0, data={"ok": True}, attachments=(PICTURE,)))
 
 
 def _announce(port: int) -> None:
-    _say(f"http://127.0.0.1:{port}/mcp")
+    _log(f"http://127.0.0.1:{port}/mcp")
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A real `browser-shell serve` in a process of its own, and a plain client for it."""
+"""A real `browser-shell serve` process and a minimal client for it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ UNHURRIED = {
     "concurrent_calls": 1_000,
     "budget": {"max_retries": 10_000, "elapsed_seconds": 86_400},
 }
-"""Tests call faster than agents do. Those about limits bring their own."""
+"""Limits above the call rate of tests. Tests of limits pass their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One answer of the tool."""
+    """Result of one tool call."""
 
     exit_code: int
     stdout: str
@@ -62,7 +62,7 @@ class Server:
     lines: list[str] = field(default_factory=list)
     port: int = 0
     token: str = ""
-    """Of the throw-away key; '' when the server was given a key, or asks for no token."""
+    """Token that the server printed; '' for a server with a configured key or without authentication."""
     reader: threading.Thread = field(default_factory=threading.Thread)
 
     def session(self, session_id: str = "s1") -> Session:
@@ -70,7 +70,7 @@ class Server:
 
     @property
     def devtools_directory(self) -> Path:
-        """The runtime directory of this server: the one that has a lock."""
+        """Return the runtime directory of this server, which holds its lock."""
         return next(path.parent for path in self.runtime.glob("*/lock"))
 
     @property
@@ -78,11 +78,11 @@ class Server:
         return int(self.devtools_directory.name)
 
     def mark(self, name: str) -> int:
-        """The pid of a supervised program."""
+        """Return the pid of a supervised process."""
         return int((self.devtools_directory / "marks" / name).read_text().split()[0])
 
     def daemons(self) -> dict[str, int]:
-        """The pids of the driver's daemons by internal session name."""
+        """Return the pids of the driver's daemons by internal session name."""
         sockets = self.devtools_directory / "s"
         return {path.stem: int(path.read_text()) for path in sockets.glob("*.pid")}
 
@@ -91,7 +91,7 @@ class Server:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def rpc(self, message: Mapping[str, Any], *, seconds: float = 130) -> Any:
-        """One JSON-RPC exchange without a session."""
+        """Send one JSON-RPC request without an MCP session."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         try:
             connection.request(
@@ -129,7 +129,7 @@ class Session:
     session_id: str
 
     def run(self, *argv: str | int | float | bool, timeout: int = 30) -> Outcome:
-        began = time.monotonic()
+        started_at = time.monotonic()
         arguments = {"session_id": self.session_id, "argv": list(argv), "timeout_sec": timeout}
         reply = self.server.rpc(
             {
@@ -140,20 +140,20 @@ class Session:
             }
         )
         result = reply["result"]
-        inner = result["structuredContent"]
-        assert json.loads(result["content"][0]["text"]) == inner
+        content = result["structuredContent"]
+        assert json.loads(result["content"][0]["text"]) == content
         return Outcome(
-            exit_code=inner["exit_code"],
-            stdout=inner["stdout"],
-            stderr=inner["stderr"],
+            exit_code=content["exit_code"],
+            stdout=content["stdout"],
+            stderr=content["stderr"],
             is_error=result.get("isError", False),
             meta=result.get("_meta") or {},
             attachments=[_attachment(block) for block in result["content"][1:]],
-            seconds=time.monotonic() - began,
+            seconds=time.monotonic() - started_at,
         )
 
     def ok(self, *argv: str | int | float | bool, timeout: int = 30) -> Any:
-        """The data of a call that must succeed."""
+        """Run a command that must succeed; return its data."""
         outcome = self.run(*argv, timeout=timeout)
         assert outcome.exit_code == 0, f"{argv}: {outcome.stderr}"
         assert not outcome.is_error
@@ -175,7 +175,7 @@ def running_server(
     wrapper: Sequence[str] = (),
     options: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """Starts a server on free ports and stops it at the end, with everything it started."""
+    """Start a server on free ports; stop it and its child processes at the end."""
     directory = Path(tempfile.mkdtemp(prefix="bsh-", dir="/tmp"))
     directory.chmod(0o711)
     policy_file = directory / "policy.json"
@@ -212,16 +212,16 @@ def start_process(argv: list[str], env: Mapping[str, str]) -> subprocess.Popen[s
 
 
 def wait_ready(server: Server) -> None:
-    """Reads the server's output until it has said where it listens, and goes on reading in the background."""
+    """Read the server's output until it is ready, then continue in the background."""
     ready = threading.Event()
 
     def read() -> None:
         for line in server.process.stdout or ():
             server.lines.append(line)
-            if found := _ADDRESS.search(line):
-                server.port = int(found[1])
-            if found := _TOKEN.search(line):
-                server.token = found[1]
+            if match := _ADDRESS.search(line):
+                server.port = int(match[1])
+            if match := _TOKEN.search(line):
+                server.token = match[1]
             if _LAST_LINE in line:
                 ready.set()
         ready.set()

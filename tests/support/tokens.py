@@ -1,4 +1,4 @@
-"""Throw-away keys, and tokens that are wrong in every way that the corpus knows."""
+"""Test keys, and tokens with every defect of the attack corpus."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def b64u(data: bytes) -> str:
 
 
 def env_value(key: Any) -> str:
-    """JWT_PUBLIC_KEY for a private key."""
+    """Return JWT_PUBLIC_KEY for a private key."""
     return base64.b64encode(key.public_key().public_bytes(_PEM, _SPKI)).decode()
 
 
 def rsa_env_value(modulus: int, exponent: int) -> str:
-    """JWT_PUBLIC_KEY for numbers that no library would make a key of."""
+    """Return JWT_PUBLIC_KEY for RSA numbers that no library accepts."""
     numbers = _der(0x30, _integer(modulus) + _integer(exponent))
     algorithm = bytes.fromhex("300d06092a864886f70d0101010500")
     body = _der(0x30, algorithm + _der(0x03, b"\0" + numbers))
@@ -58,7 +58,7 @@ def _der(tag: int, content: bytes) -> bytes:
 
 @dataclass
 class Keys:
-    """One set for a test run. Nothing is stored."""
+    """The keys of one test run."""
 
     good: Any = field(default_factory=rsa_key)
     other: Any = field(default_factory=rsa_key)
@@ -107,7 +107,7 @@ class Keys:
         return bytes(private.sign(data, padding.PKCS1v15(), algorithm_hash))
 
     def build(self, spec: dict[str, Any], *, canary: int = 0) -> str:
-        """The compact token of a spec of the corpus."""
+        """Return the compact token of a corpus specification."""
         now, mutation = int(time.time()), spec.get("mutate") or ""
         header = self._header(spec, mutation, canary)
         claims = {name: _value(value, now) for name, value in spec["claims"].items()}

@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP as a client writes it, without a client library."""
+"""JSON-RPC over HTTP without a client library."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ENVELOPE = {
 
 
 def modern_headers(method: str, name: str | None = None) -> dict[str, str]:
-    named = {"Mcp-Name": name} if name else {}
-    return {**BOTH, "MCP-Protocol-Version": MODERN_VERSION, "Mcp-Method": method, **named}
+    tool = {"Mcp-Name": name} if name else {}
+    return {**BOTH, "MCP-Protocol-Version": MODERN_VERSION, "Mcp-Method": method, **tool}
 
 
 def body(method: str, params: dict[str, Any] | None = None, *, request_id: int = 1) -> dict[str, Any]:
@@ -34,29 +34,29 @@ def call_params(*argv: str, tool: str = "browser-shell", session_id: str = "s1")
 
 
 def message(response: httpx2.Response) -> dict[str, Any]:
-    """The one JSON-RPC message of an answer, as JSON or as an event stream."""
+    """Return the JSON-RPC message of a response, whether JSON or an event stream."""
     text = response.text
     if response.headers.get("content-type", "").startswith("text/event-stream"):
         text = next(line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:"))
-    answer = json.loads(text)
-    assert isinstance(answer, dict)
-    return answer
+    content = json.loads(text)
+    assert isinstance(content, dict)
+    return content
 
 
 class Wire:
-    """One client of one era."""
+    """A client of one protocol era."""
 
     def __init__(self, http: httpx2.AsyncClient, era: str) -> None:
         self.http, self.era = http, era
 
-    async def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         return message(await self.post(method, params))
 
     async def post(self, method: str, params: dict[str, Any] | None = None) -> httpx2.Response:
-        headers, content = self.prepared(method, params)
+        headers, content = self.build_request(method, params)
         return await self.http.post("/mcp", headers=headers, json=content)
 
-    def prepared(self, method: str, params: dict[str, Any] | None = None) -> tuple[dict[str, str], dict[str, Any]]:
+    def build_request(self, method: str, params: dict[str, Any] | None = None) -> tuple[dict[str, str], dict[str, Any]]:
         params = dict(params or {})
         if self.era == "legacy":
             return BOTH, body(method, params)

@@ -24,8 +24,8 @@ from browser_shell.http.server import MAX_SOCKET_MESSAGE_BYTES
 from browser_shell.http.tokens import NoAuth, TokenAuthenticator, make_private_key, make_token
 from browser_shell.policy.document import ViewingSection
 from support.fakes import FakeClock, FullDiskAudit, RecordingAudit, RecordingSandbox, a_pipeline
+from support.live_view import stub_viewer
 from support.loopback_server import UNHURRIED, serving
-from support.viewer import stub_viewer
 from support.wire import BOTH, INITIALIZE, body, call_params
 
 KEY = make_private_key("EdDSA")
