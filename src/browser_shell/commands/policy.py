@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,7 +17,7 @@ import anyio
 
 from browser_shell.core.decisions import Decision, denied
 from browser_shell.core.egress import IpAddress
-from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
+from browser_shell.core.errors import ArgumentsInvalid, BrowserShellError, ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Resolver
@@ -75,14 +75,6 @@ class Verdict:
     lookups: Mapping[str, Sequence[IpAddress]] = field(default_factory=dict)
 
 
-class CaseInvalid(ValueError):
-    """The line is not a valid case. Its verdict is deny."""
-
-    def __init__(self, rule_id: str, reason: str) -> None:
-        super().__init__(reason)
-        self.rule_id = rule_id
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenAnswers:
     """A resolver with the DNS answers of one case."""
@@ -107,25 +99,18 @@ async def check_line(line: bytes, *, policy: PolicyDocument, resolver: Resolver)
     """Judge one case. A case that cannot be judged is denied."""
     try:
         case = _read_case(line)
-    except CaseInvalid as error:
-        return Verdict(case_id=_guess_id(line), decision=denied(error.rule_id, str(error)))
+    except ArgumentsInvalid as error:
+        return Verdict(case_id=_guess_id(line), decision=denied(error.rule_id, error.public_message))
     case_id = case.get("id")
     case_id = None if isinstance(case_id, dict | list) else case_id
     try:
         return await _judge(case, case_id, policy, resolver)
-    except CaseInvalid as error:
-        return Verdict(case_id=case_id, decision=denied(error.rule_id, str(error)))
-    except BrowserShellError as refusal:
-        return Verdict(case_id=case_id, decision=denied(refusal.rule_id, refusal.public_message))
+    except BrowserShellError as error:
+        return Verdict(case_id=case_id, decision=denied(error.rule_id, error.public_message))
 
 
 def run_check(
-    stdin: BinaryIO | TextIO,
-    stdout: TextIO,
-    *,
-    policy_path: Path | None,
-    explain: bool,
-    stderr: TextIO | None = None,
+    stdin: BinaryIO, stdout: TextIO, *, policy_path: Path | None, explain: bool, stderr: TextIO | None = None
 ) -> int:
     """Judge every line of stdin. Return 0, or 2 if the policy file cannot be read."""
     try:
@@ -162,17 +147,11 @@ def as_block(verdict: Verdict) -> str:
     return "\n".join(printable(row) for row in rows) + "\n"
 
 
-async def _print_all(stdin: BinaryIO | TextIO, stdout: TextIO, policy: PolicyDocument, explain: bool) -> None:
+async def _print_all(stdin: BinaryIO, stdout: TextIO, policy: PolicyDocument, explain: bool) -> None:
     encoding = stdout.encoding or "utf-8"
-    async for answer in check_lines(_byte_lines(stdin), policy=policy, resolver=SystemResolver(), explain=explain):
+    async for answer in check_lines(stdin, policy=policy, resolver=SystemResolver(), explain=explain):
         stdout.write(f"{answer}\n".encode(encoding, "backslashreplace").decode(encoding))
         stdout.flush()
-
-
-def _byte_lines(stream: BinaryIO | TextIO) -> Iterator[bytes]:
-    # Lines are read as bytes, so that a line that is not UTF-8 is denied and does not crash the command.
-    for line in getattr(stream, "buffer", stream):
-        yield line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
 
 
 async def _judge(case: JsonObject, case_id: JsonValue, policy: PolicyDocument, resolver: Resolver) -> Verdict:
@@ -186,7 +165,7 @@ async def _judge(case: JsonObject, case_id: JsonValue, policy: PolicyDocument, r
 
 def _plan(case: JsonObject, rules: UrlPolicy) -> BrowserCommand:
     if sum(key in case for key in ("url", "arguments", "raw_arguments")) != 1:
-        raise CaseInvalid("input.shape", "a case has exactly one of url, arguments, raw_arguments")
+        raise ArgumentsInvalid("a case has exactly one of url, arguments, raw_arguments", rule_id="input.shape")
     if "url" in case:
         return _open_command(case["url"])
     registry = ToolRegistry([BrowserShellTool(allowed=rules.commands)])
@@ -195,7 +174,7 @@ def _plan(case: JsonObject, rules: UrlPolicy) -> BrowserCommand:
 
 def _open_command(url: JsonValue) -> BrowserCommand:
     if not isinstance(url, str):
-        raise CaseInvalid("input.shape", "url must be a string")
+        raise ArgumentsInvalid("url must be a string", rule_id="input.shape")
     target = parse_target(url)
     return BrowserCommand(
         session_id="check", name="open", operands=(target.href,), timeout_seconds=1, targets=(target,)
@@ -205,7 +184,7 @@ def _open_command(url: JsonValue) -> BrowserCommand:
 def _tool_name(case: JsonObject) -> str:
     name = case.get("tool", NAME)
     if not isinstance(name, str):
-        raise CaseInvalid("tool.unknown", "the name of a tool must be a string")
+        raise ArgumentsInvalid("the name of a tool must be a string", rule_id="tool.unknown")
     return name
 
 
@@ -214,7 +193,7 @@ def _arguments(case: JsonObject) -> JsonValue:
         return case["arguments"]
     text = case["raw_arguments"]
     if not isinstance(text, str):
-        raise CaseInvalid("input.shape", "raw_arguments must be JSON text")
+        raise ArgumentsInvalid("raw_arguments must be JSON text", rule_id="input.shape")
     return _parse_strict_json(text)
 
 
@@ -222,10 +201,10 @@ def _read_case(line: bytes) -> JsonObject:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CaseInvalid("input.json", "the line is not UTF-8") from error
+        raise ArgumentsInvalid("the line is not UTF-8", rule_id="input.json") from error
     case = _parse_strict_json(text)
     if not isinstance(case, dict):
-        raise CaseInvalid("input.json", "the line is not a JSON object")
+        raise ArgumentsInvalid("the line is not a JSON object", rule_id="input.json")
     return case
 
 
@@ -233,12 +212,12 @@ def _parse_strict_json(text: str) -> JsonValue:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise CaseInvalid("input.json", f"not strict JSON: {error}") from error
+        raise ArgumentsInvalid(f"not strict JSON: {error}", rule_id="input.json") from error
 
 
 def _given_answers(dns: JsonValue) -> dict[str, Sequence[IpAddress]]:
     if not isinstance(dns, dict):
-        raise CaseInvalid("input.shape", "dns must map host names to lists of addresses")
+        raise ArgumentsInvalid("dns must map host names to lists of addresses", rule_id="input.shape")
     return {host.lower().removesuffix("."): _addresses(answers) for host, answers in dns.items()}
 
 
@@ -246,11 +225,11 @@ def _addresses(answers: JsonValue) -> Sequence[IpAddress]:
     if isinstance(answers, dict):
         return ()
     if not isinstance(answers, list):
-        raise CaseInvalid("input.shape", "dns must map host names to lists of addresses")
+        raise ArgumentsInvalid("dns must map host names to lists of addresses", rule_id="input.shape")
     try:
         return tuple(ip_address(str(answer)) for answer in answers)
     except ValueError as error:
-        raise CaseInvalid("dns.bad_answer", "an answer in dns is not an IP address") from error
+        raise ArgumentsInvalid("an answer in dns is not an IP address", rule_id="dns.bad_answer") from error
 
 
 def _read_policy(path: Path) -> PolicyDocument:

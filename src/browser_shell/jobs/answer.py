@@ -7,13 +7,13 @@ from typing import assert_never
 
 from browser_shell.core.containers import MIB, ContainerEnd, ContainerLimits, ContainerReport
 from browser_shell.core.errors import ErrorCode
-from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.results import CommandResult
 from browser_shell.jobs.evidence import WrittenEvidence
 from browser_shell.jobs.output_files import Collected
 from browser_shell.jobs.output_tail import OutputTail
+from browser_shell.jobs.test_report import JobReport
 
 MAX_ARTIFACTS = 100
 MAX_FAILURES = 20

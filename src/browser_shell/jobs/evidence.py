@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from browser_shell.core.containers import ContainerReport
-from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.records import Receipt
 from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile
+from browser_shell.jobs.test_report import JobReport
 from browser_shell.process.atomic_file import replace_file
 
 FORMAT = "browser-shell evidence 1"

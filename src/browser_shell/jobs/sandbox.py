@@ -23,7 +23,6 @@ from browser_shell.core.errors import (
     RateLimited,
     SandboxUnavailable,
 )
-from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReportProgress
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind, utc_timestamp
@@ -34,7 +33,7 @@ from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts,
 from browser_shell.jobs.output_tail import OutputTail
 from browser_shell.jobs.run_closing import ClosedRun, RunCloser
 from browser_shell.jobs.run_store import RunStore
-from browser_shell.jobs.test_report import read_report
+from browser_shell.jobs.test_report import JobReport, read_report
 from browser_shell.jobs.workspace import Workspace
 from browser_shell.policy.document import SandboxSection
 

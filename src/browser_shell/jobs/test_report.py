@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from xml.parsers import expat
 
 import structlog
 
-from browser_shell.core.jobs import FailedTest, JobReport
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.jobs.output_tail import plain_text
 from browser_shell.process.plain_files import read_plain_file
@@ -24,6 +24,32 @@ MAX_MESSAGE_CHARACTERS = 2_000
 MAX_DEPTH = 40
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedTest:
+    """One test that did not pass."""
+
+    test: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """Counts by outcome, and the first failures."""
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    timed_out: int = 0
+    flaky: int = 0
+    failures: tuple[FailedTest, ...] = ()
+    failures_left_out: int = 0
+
+    @property
+    def has_no_failures(self) -> bool:
+        return not (self.failed or self.errors or self.timed_out)
 
 
 def read_report(output: Path, name: str) -> JobReport | None:

@@ -7,7 +7,7 @@ character.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from browser_shell.core.errors import ArgumentsInvalid
@@ -96,26 +96,14 @@ def read_tests(arguments: Mapping[str, JsonValue], *, node: bool) -> tuple[str, 
 
 def read_expression(arguments: Mapping[str, JsonValue], name: str) -> str:
     """Read an expression for pytest's -k or -m: names, and, or, not, brackets. Raises: ArgumentsInvalid."""
-    value = arguments.get(name, "")
-    if value == "" or (isinstance(value, str) and is_expression(value)):
-        return str(value)
-    raise _invalid(
-        f"{name} must be names joined by and, or, not and brackets, such as 'login and not (slow or admin)', "
-        f"at most {MAX_EXPRESSION_CHARACTERS} characters",
-        f"arguments.{name}",
-    )
+    rule = "must be names joined by and, or, not and brackets, such as 'login and not (slow or admin)'"
+    return _read_selection(arguments, name, is_expression, rule)
 
 
 def read_text(arguments: Mapping[str, JsonValue], name: str) -> str:
     """Read a part of a test's title. Raises: ArgumentsInvalid."""
-    value = arguments.get(name, "")
-    if value == "" or (isinstance(value, str) and is_text(value)):
-        return str(value)
-    raise _invalid(
-        f"{name} must be part of a title: letters, digits, spaces and _ . , : @ # / ( ) -, beginning with a letter or "
-        f"digit, at most {MAX_EXPRESSION_CHARACTERS} characters",
-        f"arguments.{name}",
-    )
+    rule = "must be part of a title: letters, digits, spaces and _ . , : @ # / ( ) -, beginning with a letter or digit"
+    return _read_selection(arguments, name, is_text, rule)
 
 
 def is_plain_path(text: str) -> bool:
@@ -142,6 +130,13 @@ def is_text(text: str) -> bool:
 _PATH_RULE = (
     "a relative path of letters, digits and _ . @ + = , - and spaces, no .., no segment that begins with a dash"
 )
+
+
+def _read_selection(arguments: Mapping[str, JsonValue], name: str, is_valid: Callable[[str], bool], rule: str) -> str:
+    value = arguments.get(name, "")
+    if value == "" or (isinstance(value, str) and is_valid(value)):
+        return str(value)
+    raise _invalid(f"{name} {rule}, at most {MAX_EXPRESSION_CHARACTERS} characters", f"arguments.{name}")
 
 
 def _test(index: int, value: JsonValue, *, node: bool) -> str:

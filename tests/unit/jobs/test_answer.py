@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from browser_shell.core.jobs import JobReport
 from browser_shell.core.json_values import JsonObject
 from browser_shell.jobs.answer import answer
 from browser_shell.jobs.evidence import WrittenEvidence
 from browser_shell.jobs.output_files import Collected
 from browser_shell.jobs.output_tail import OutputTail
+from browser_shell.jobs.test_report import JobReport
 from support.fake_engine import container_report
 from support.job_plans import RUN, a_job
 

@@ -21,11 +21,11 @@ from browser_shell.core.errors import (
     RateLimited,
     SandboxViolation,
 )
-from browser_shell.core.jobs import JobReport
 from browser_shell.core.plans import JobRunner
 from browser_shell.core.ports import ignore_progress
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.jobs import test_report as job_reports
+from browser_shell.jobs.test_report import JobReport
 from support.fake_engine import HangingEngine, LostEngine, ScriptedEngine
 from support.fakes import FullDiskAudit, RecordingAudit
 from support.job_plans import RUN, JobBench, a_job, a_job_call

@@ -61,24 +61,10 @@ def test_one_denied_answer_denies_the_name(answers: list[str], rule: str) -> Non
 
 
 LOCAL = [
-    *(
-        "localhost",
-        "LOCALHOST.",
-        "a.localhost",
-        "localhost.localdomain",
-        "ip6-localhost",
-        "printer.local",
-        "x.internal",
-    ),
-    *(
-        "box.lan",
-        "nas.home.arpa",
-        "kubernetes",
-        "local",
-        "api.default.svc",
-        "x.svc.cluster.local",
-        "kubernetes.default",
-    ),
+    *("localhost", "LOCALHOST.", "a.localhost", "localhost.localdomain", "ip6-localhost", "printer.local"),
+    "x.internal",
+    *("box.lan", "nas.home.arpa", "kubernetes", "local", "api.default.svc", "x.svc.cluster.local"),
+    "kubernetes.default",
     *("intranet", "a.corp"),
 ]
 METADATA = [

@@ -58,23 +58,12 @@ def test_the_parts_of_a_target_are_those_of_its_url() -> None:
         *(" https://example.com/", "https://example.com/ ", "https://example.com/\n", "\u3000https://example.com/"),
         *("https://exa\tmple.com/", "https://example.com/\x00", "https://example.com/\x7f", "https://example.com/\x85"),
         *("https://example.com/\u2028x", "https://example.com/\ud800", "https://example.com: 80/", "https://a b/"),
-        *(
-            "https://a..b/",
-            "https://.example.net/",
-            "https://example.com../",
-            "https://./",
-            "https://a,b/",
-            "https://a*b/",
-        ),
+        *("https://a..b/", "https://.example.net/", "https://example.com../", "https://./", "https://a,b/"),
+        "https://a*b/",
         *("https://" + "a" * 64 + ".com/", "https://" + "a." * 127 + "com/", "https://example.com/" + "x" * 8192),
         *("https://example.com:99999/", "https://example.com:80a/", "http://127.0.0.256/", "http://[::1%25eth0]/"),
-        *(
-            "http://xn--/",
-            "http://xn--a/",
-            "http://xn--localhost-/",
-            "http://a.xn--example-.com/",
-            "http://xn--999999999/",
-        ),
+        *("http://xn--/", "http://xn--a/", "http://xn--localhost-/", "http://a.xn--example-.com/"),
+        "http://xn--999999999/",
         *("http://[127.0.0.1]/", "%6aavascript:alert(1)", "\ufeffhttp://127.0.0.1/", "example.com:99999"),
     ],
 )
@@ -90,15 +79,8 @@ def test_text_that_is_not_a_clear_url_is_refused(text: str) -> None:
     [
         *("file:///etc/passwd", "data:text/html,x", "javascript:alert(1)", "chrome://settings", "devtools://devtools/"),
         *("view-source:https://example.com", "blob:https://example.com/x", "ftp://example.com/", "ws://example.com/"),
-        *(
-            "about:srcdoc",
-            "about:blank#x",
-            "about:blank?x",
-            "about:BLANK",
-            "tel:15551234",
-            "localhost2:80",
-            "user:pw@x",
-        ),
+        *("about:srcdoc", "about:blank#x", "about:blank?x", "about:BLANK", "tel:15551234", "localhost2:80"),
+        "user:pw@x",
     ],
 )
 def test_other_schemes_are_blocked(text: str) -> None:
