@@ -233,7 +233,7 @@ async def test_a_session_answers_only_the_subject_that_opened_it() -> None:
         def identify(self, authorization: str | None) -> Principal | AuthFailure:
             return Principal(subject=authorization or "")
 
-    async with serving(a_pipeline(sandbox=sandbox), callers=Named()) as address, httpx2.AsyncClient() as http:
+    async with serving(a_pipeline(sandbox=sandbox), authenticator=Named()) as address, httpx2.AsyncClient() as http:
         opened = await http.post(
             f"{address}/mcp", headers={**BOTH, "Authorization": "ann"}, json=body("initialize", INITIALIZE)
         )

@@ -25,7 +25,7 @@ class SubjectFromHeader:
 async def a_client() -> AsyncIterator[httpx2.AsyncClient]:
     limits = httpx2.Limits(max_connections=100)
     async with (
-        serving(a_pipeline(), callers=SubjectFromHeader()) as address,
+        serving(a_pipeline(), authenticator=SubjectFromHeader()) as address,
         httpx2.AsyncClient(base_url=address, timeout=10, limits=limits) as http,
     ):
         yield http

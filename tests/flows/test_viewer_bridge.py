@@ -227,43 +227,6 @@ async def test_missing_display_closes_the_socket_after_the_timeout(
         assert (await close_of(viewer))[0] == 1013
 
 
-async def test_viewers_are_limited_per_subject(directory: Path) -> None:
-    async with a_box(LiveView(directory)) as box, anyio.create_task_group() as tasks:
-        connected = [0]
-
-        async def watch() -> None:
-            async with box.viewer() as viewer:
-                assert await viewer.recv() == GREETING
-                connected[0] += 1
-                await anyio.sleep_forever()
-
-        for _ in range(bridge.MAX_VIEWERS_OF_A_SUBJECT):
-            tasks.start_soon(watch)
-        await until(lambda: connected[0] == bridge.MAX_VIEWERS_OF_A_SUBJECT)
-        async with box.viewer() as viewer:
-            assert (await close_of(viewer))[0] == 1013
-        box.view.grant = a_grant(subject="bob")
-        async with box.viewer() as viewer:
-            assert await viewer.recv() == GREETING
-        box.view.grant = a_grant()
-        tasks.cancel_scope.cancel()
-
-
-async def test_viewers_are_limited_in_total(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge, "MAX_VIEWERS", 1)
-    async with a_box(LiveView(directory)) as box, box.viewer() as first:
-        await first.recv()
-        box.view.grant = a_grant(subject="bob")
-        async with box.viewer() as second:
-            assert (await close_of(second))[0] == 1013
-        await first.close()
-        with anyio.fail_after(5):
-            while True:
-                async with box.viewer() as third:
-                    if await third.recv() == GREETING:
-                        return
-
-
 async def test_viewer_connect_and_disconnect_are_recorded(directory: Path) -> None:
     audit = RecordingAudit()
     async with a_box(LiveView(directory, audit=audit)) as box:

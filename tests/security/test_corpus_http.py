@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from browser_shell.http.front import FrontSettings
-from browser_shell.http.routes import neighbours
+from browser_shell.http.gateway import GatewaySettings
+from browser_shell.http.routes import parse_trusted_hosts
 from browser_shell.http.tokens import access_by_key
 from browser_shell.server.common import SystemClock
 from browser_shell.tools.browser_shell import BrowserShellTool
@@ -74,8 +74,8 @@ def running(keys: Keys, **claims: str) -> Iterator[Target]:
     with start_blocking_portal() as portal:
         front = serving(
             pipeline,
-            callers=access.authenticator,
-            settings=FrontSettings(neighbours=neighbours(listen="127.0.0.1", origins=[CONSOLE])),
+            authenticator=access.authenticator,
+            settings=GatewaySettings(trusted_hosts=parse_trusted_hosts(listen="127.0.0.1", origins=[CONSOLE])),
             viewer=stub_viewer,
             clock=SystemClock(),
         )

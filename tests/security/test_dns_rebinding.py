@@ -20,7 +20,15 @@ import pytest
 
 from support import corpus_rows
 from support.canaries import AuditReader, Canary, running_canary
-from support.egress import RecordingConnect, RunningProxy, ScriptedResolver, Talk, a_proxy, an_origin, read_until
+from support.egress import (
+    OriginConnection,
+    RecordingConnect,
+    RunningProxy,
+    ScriptedResolver,
+    read_until,
+    running_origin,
+    running_proxy,
+)
 from support.pages import Site, running_site, wait_until
 from support.server import Server, running_server
 
@@ -50,16 +58,16 @@ async def test_the_corpus_of_rebinding_names(row: dict[str, Any], already_asked:
     for _ in range(already_asked):
         await resolver.resolve(urlsplit(row["url"]).hostname or "")
 
-    async def answer(talk: Talk) -> None:
-        await talk.request()
-        await talk.say(b'HTTP/1.1 200 OK\r\nAlt-Svc: h2="127.0.0.1:443"\r\nContent-Length: 2\r\n\r\nok')
+    async def answer(connection: OriginConnection) -> None:
+        await connection.receive_head()
+        await connection.send(b'HTTP/1.1 200 OK\r\nAlt-Svc: h2="127.0.0.1:443"\r\nContent-Length: 2\r\n\r\nok')
 
-    async with an_origin(answer) as origin:
+    async with running_origin(answer) as origin:
         # The public address answers, or resets where the row says so; nothing else would.
-        plays = {} if row.get("faults") else {PUBLIC: origin.port}
-        connect = RecordingConnect(plays=plays)
+        origins = {} if row.get("faults") else {PUBLIC: origin.port}
+        connect = RecordingConnect(origins=origins)
         policy = POLICIES[row.get("policy_name", "default")]["open"]
-        async with a_proxy(policy, resolver=resolver, connect=connect) as proxy:
+        async with running_proxy(policy, resolver=resolver, connect=connect) as proxy:
             # A hostile page tries each step of the chain again and again; every time is a new connection.
             for _ in range(4):
                 for url in row.get("chain", [row["url"]]):
@@ -72,7 +80,7 @@ async def test_the_corpus_of_rebinding_names(row: dict[str, Any], already_asked:
         else:
             assert forbidden not in {address for address, _ in connect.dialled}
     if any(len(answers) > 1 for answers in row["dns_sequence"].values()) or "chain" in row:
-        assert proxy.refused(), "the last answer must have been refused"
+        assert proxy.denied_rules(), "the last answer must have been refused"
 
 
 @dataclass

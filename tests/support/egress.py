@@ -1,4 +1,4 @@
-"""The egress proxy on loopback without a browser: origins that say what a test wants, and a raw client."""
+"""The egress proxy on loopback without a browser, with scripted origins and a raw client."""
 
 from __future__ import annotations
 
@@ -14,49 +14,48 @@ from anyio.abc import AsyncResource, SocketAttribute, SocketListener, SocketStre
 
 from browser_shell.core.egress import Denial, IpAddress, Requester
 from browser_shell.core.ports import AuditLog, Resolver
+from browser_shell.egress.denials import RecentDenials
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
-from browser_shell.egress.recent_denials import RecentDenials
 from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.policy.urls import parse_target
 from support.fakes import FakeClock, RecordingAudit
 
 ALICE = Requester(subject="alice", session_id="s1")
-LONGEST_WAIT_SECONDS = 5.0
+WAIT_SECONDS = 5.0
 
 
 @dataclass
 class ScriptedResolver:
-    """Answers each name with the next of its answers; the last one stays."""
+    """Returns the next of the answers for a name; the last one is repeated."""
 
     answers: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    lookups: list[str] = field(default_factory=list)
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
         await anyio.lowlevel.checkpoint()
         sequence = self.answers.get(host, [()])
-        answer = sequence[min(self.asked.count(host), len(sequence) - 1)]
-        self.asked.append(host)
+        answer = sequence[min(self.lookups.count(host), len(sequence) - 1)]
+        self.lookups.append(host)
         return [ip_address(text) for text in answer]
 
 
 @dataclass
 class RecordingConnect:
-    """Dials nobody. Refuses, as a host that is switched off does, unless told which origin plays the address."""
+    """Records the dialled addresses. Refuses the connection unless an origin stands for the address."""
 
-    plays: Mapping[str, int] = field(default_factory=dict)
-    """Loopback ports of the origins that stand for these addresses."""
+    origins: Mapping[str, int] = field(default_factory=dict)
+    """Loopback port of the origin that stands for an address."""
     dialled: list[tuple[str, int]] = field(default_factory=list)
 
     async def __call__(self, address: str, port: int) -> SocketStream:
         self.dialled.append((address, port))
-        if address not in self.plays:
-            raise ConnectionRefusedError("nobody is there")
-        return await anyio.connect_tcp("127.0.0.1", self.plays[address])
+        if address not in self.origins:
+            raise ConnectionRefusedError("no origin stands for this address")
+        return await anyio.connect_tcp("127.0.0.1", self.origins[address])
 
 
-def a_dialer(
+def make_dialer(
     open_section: Mapping[str, Any] | None = None,
     *,
     resolver: Resolver | None = None,
@@ -66,7 +65,6 @@ def a_dialer(
 ) -> Dialer:
     return Dialer(
         rules=UrlPolicy(policy_from({"open": dict(open_section or {})}, source="the test")),
-        parse=parse_target,
         resolver=resolver or ScriptedResolver(),
         audit=audit or RecordingAudit(),
         clock=FakeClock(),
@@ -77,61 +75,78 @@ def a_dialer(
 
 @dataclass
 class Origin:
-    """A server that a test wrote."""
+    """A server with a scripted behaviour."""
 
     port: int
     received: bytearray = field(default_factory=bytearray)
-    """Everything that clients sent."""
+    """All bytes of all clients."""
     connections: int = 0
-    left: anyio.Event = field(default_factory=anyio.Event)
-    """Set when a client has gone."""
+    disconnected: anyio.Event = field(default_factory=anyio.Event)
+    """Set when a client has disconnected."""
 
-    async def has_received(self, wanted: bytes) -> None:
-        await until(lambda: wanted in self.received)
+    async def has_received(self, expected: bytes) -> None:
+        await until(lambda: expected in self.received)
 
 
-class Talk(AsyncResource):
-    """One connection of an origin: reads are remembered."""
+class OriginConnection(AsyncResource):
+    """One connection of an origin. Received bytes are recorded."""
 
     def __init__(self, stream: SocketStream, origin: Origin) -> None:
         self.stream, self._origin = stream, origin
 
-    async def request(self) -> bytes:
-        """Up to the end of the next head, and whatever came with it."""
-        came = b""
-        while b"\r\n\r\n" not in came:
-            came += await self.some()
-        return came
+    async def receive_head(self) -> bytes:
+        """Receive the next head, and the bytes that arrive with it."""
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += await self.receive()
+        return received
 
-    async def some(self) -> bytes:
+    async def receive(self) -> bytes:
         part = await self.stream.receive()
         self._origin.received += part
         return part
 
-    async def until(self, wanted: bytes) -> None:
-        while wanted not in self._origin.received:
-            await self.some()
+    async def until(self, expected: bytes) -> None:
+        while expected not in self._origin.received:
+            await self.receive()
 
-    async def say(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         await self.stream.send(data)
 
     async def aclose(self) -> None:
         await self.stream.aclose()
 
 
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def resolving_to(port: int, **more: object) -> dict[str, object]:
+    """Return an `open` section that resolves both example hosts to an origin."""
+    return {"unsafe_resolve": {f"{name}.example": f"127.0.0.1:{port}" for name in ("page", "other")}, **more}
+
+
+def get(path: str = "/", *headers: str, host: str = "page.example", end: bool = True) -> bytes:
+    lines = [f"GET http://{host}{path} HTTP/1.1", f"Host: {host}", *headers, *(["Connection: close"] if end else [])]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def body_of(message: bytes) -> bytes:
+    return message.partition(b"\r\n\r\n")[2]
+
+
 @asynccontextmanager
-async def an_origin(behave: Callable[[Talk], Awaitable[None]]) -> AsyncIterator[Origin]:
-    """Behaves so on each connection, and closes it."""
+async def running_origin(behave: Callable[[OriginConnection], Awaitable[None]]) -> AsyncIterator[Origin]:
+    """Run an origin that calls `behave` on each connection, then closes it."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     origin = Origin(port=listener.extra(SocketAttribute.local_port))  # noqa: S610  no Django here
 
     async def handle(stream: SocketStream) -> None:
         origin.connections += 1
-        async with Talk(stream, origin) as talk:
+        async with OriginConnection(stream, origin) as connection:
             try:
-                await behave(talk)
+                await behave(connection)
             except (OSError, anyio.EndOfStream, anyio.BrokenResourceError):
-                origin.left.set()
+                origin.disconnected.set()
 
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, handle)
@@ -139,24 +154,24 @@ async def an_origin(behave: Callable[[Talk], Awaitable[None]]) -> AsyncIterator[
         tasks.cancel_scope.cancel()
 
 
-def answering(*answers: bytes) -> Callable[[Talk], Awaitable[None]]:
-    """One answer to each request, then silence until the client leaves."""
+def responding(*answers: bytes) -> Callable[[OriginConnection], Awaitable[None]]:
+    """Send one response to each request, then wait until the client disconnects."""
 
-    async def behave(talk: Talk) -> None:
+    async def behave(connection: OriginConnection) -> None:
         for answer in answers:
-            await talk.request()
-            await talk.say(answer)
-        await talk.some()
+            await connection.receive_head()
+            await connection.send(answer)
+        await connection.receive()
 
     return behave
 
 
-def answering_once(answer: bytes) -> Callable[[Talk], Awaitable[None]]:
-    """One answer, then the connection ends."""
+def responding_once(answer: bytes) -> Callable[[OriginConnection], Awaitable[None]]:
+    """Send one response and close."""
 
-    async def behave(talk: Talk) -> None:
-        await talk.request()
-        await talk.say(answer)
+    async def behave(connection: OriginConnection) -> None:
+        await connection.receive_head()
+        await connection.send(answer)
 
     return behave
 
@@ -170,31 +185,31 @@ class RunningProxy:
     async def connect(self) -> SocketStream:
         return await anyio.connect_tcp("127.0.0.1", self.port)
 
-    async def ask(self, raw: bytes) -> bytes:
-        """Sends bytes and returns everything that comes until the proxy closes."""
+    async def exchange(self, raw: bytes) -> bytes:
+        """Send bytes and return all bytes received until the proxy closes."""
         async with await self.connect() as client:
             await client.send(raw)
             return await read_all(client)
 
-    def refused(self, requester: Requester = ALICE) -> list[str]:
+    def denied_rules(self, requester: Requester = ALICE) -> list[str]:
         return [denial.rule_id for denial in self.denials.since(requester, 0)]
 
 
 @asynccontextmanager
-async def a_proxy(
+async def running_proxy(
     open_section: Mapping[str, Any] | None = None,
     *,
     requester_at: Callable[[str], Requester | None] = lambda _: ALICE,
     audit: RecordingAudit | None = None,
     **fields: Any,
 ) -> AsyncIterator[RunningProxy]:
-    audit, book = audit or RecordingAudit(), RecentDenials()
-    dialer = a_dialer(open_section, audit=audit, on_denial=book.add, **fields)
+    audit, denials = audit or RecordingAudit(), RecentDenials()
+    dialer = make_dialer(open_section, audit=audit, on_denial=denials.add, **fields)
     multi = await anyio.create_tcp_listener(local_host="127.0.0.1")
     (listener,) = multi.listeners
     assert isinstance(listener, SocketListener)
     port = multi.extra(SocketAttribute.local_port)  # noqa: S610  no Django here
-    running = RunningProxy(port=port, audit=audit, denials=book)
+    running = RunningProxy(port=port, audit=audit, denials=denials)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(EgressProxy(dialer=dialer, requester_at=requester_at).serve, listener)
         yield running
@@ -202,26 +217,26 @@ async def a_proxy(
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """For things that have no event to wait on."""
-    with anyio.fail_after(LONGEST_WAIT_SECONDS):
+    """Wait for a condition that has no event."""
+    with anyio.fail_after(WAIT_SECONDS):
         while not condition():  # noqa: ASYNC110  see above
             await anyio.sleep(0.005)
 
 
 async def read_all(stream: SocketStream) -> bytes:
-    """Until the peer ends; what came before a reset counts too."""
-    came = b""
-    with anyio.fail_after(LONGEST_WAIT_SECONDS):
+    """Return all bytes until the peer closes or resets the connection."""
+    received = b""
+    with anyio.fail_after(WAIT_SECONDS):
         try:
             while True:
-                came += await stream.receive()
+                received += await stream.receive()
         except (anyio.EndOfStream, anyio.BrokenResourceError):
-            return came
+            return received
 
 
-async def read_until(stream: SocketStream, wanted: bytes) -> bytes:
-    came = b""
-    with anyio.fail_after(LONGEST_WAIT_SECONDS):
-        while wanted not in came:
-            came += await stream.receive()
-    return came
+async def read_until(stream: SocketStream, expected: bytes) -> bytes:
+    received = b""
+    with anyio.fail_after(WAIT_SECONDS):
+        while expected not in received:
+            received += await stream.receive()
+    return received

@@ -12,9 +12,10 @@ import anyio
 from starlette.types import ASGIApp
 
 from browser_shell.core.ports import AuditLog, CallHandler, Clock
-from browser_shell.http.front import FrontSettings, build_front
-from browser_shell.http.routes import neighbours
-from browser_shell.http.server import HttpTimeouts, serve_http
+from browser_shell.http.connection import HttpTimeouts
+from browser_shell.http.gateway import GatewaySettings, build_gateway
+from browser_shell.http.routes import parse_trusted_hosts
+from browser_shell.http.server import listen_on, serve_listener
 from browser_shell.http.tokens import Authenticator, NoAuth
 from support.fakes import FakeClock, RecordingAudit, numbered_ids
 
@@ -23,26 +24,26 @@ SERVER_COMMAND = (
     *(sys.executable, "-m", "support.serve_without_browser"),
 )
 """Command that starts a server without a browser. Its arguments are appended."""
-UNHURRIED = FrontSettings(neighbours=neighbours(listen="127.0.0.1"), requests_per_second=10_000)
+NO_RATE_LIMIT = GatewaySettings(trusted_hosts=parse_trusted_hosts(listen="127.0.0.1"), requests_per_second=10_000)
 
 
 @asynccontextmanager
 async def serving(
     handler: CallHandler,
     *,
-    callers: Authenticator | None = None,
-    settings: FrontSettings = UNHURRIED,
+    authenticator: Authenticator | None = None,
+    settings: GatewaySettings = NO_RATE_LIMIT,
     viewer: ASGIApp | None = None,
     audit: AuditLog | None = None,
     clock: Clock | None = None,
-    patience: HttpTimeouts | None = None,
+    timeouts: HttpTimeouts | None = None,
 ) -> AsyncIterator[str]:
     """Serve a handler; yield the URL without a path, such as `http://127.0.0.1:40001`."""
     ids = iter(numbered_ids())
-    front = build_front(
+    gateway = build_gateway(
         settings,
         handler=handler,
-        callers=callers or NoAuth(),
+        authenticator=authenticator or NoAuth(),
         viewer=viewer,
         audit=audit or RecordingAudit(),
         clock=clock or FakeClock(),
@@ -55,7 +56,8 @@ async def serving(
         ready.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(serve_http, front, host="127.0.0.1", port=0, on_ready=announce, patience=patience))
+        listener = listen_on("127.0.0.1", 0)
+        tasks.start_soon(partial(serve_listener, gateway, listener, on_ready=announce, timeouts=timeouts))
         with anyio.fail_after(10):
             await ready.wait()
         try:

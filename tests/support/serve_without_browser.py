@@ -16,8 +16,8 @@ from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import ReportProgress
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.hooks.chain import standard_chain
-from browser_shell.http.front import build_front
-from browser_shell.http.server import serve_http
+from browser_shell.http.gateway import build_gateway
+from browser_shell.http.server import listen_on, serve_listener
 from browser_shell.http.tokens import NoAuth
 from browser_shell.mcp_server.stdio import run_stdio
 from browser_shell.pipeline import Pipeline
@@ -37,7 +37,7 @@ from support.fakes import (
     RecordingSandbox,
     numbered_ids,
 )
-from support.loopback_server import UNHURRIED
+from support.loopback_server import NO_RATE_LIMIT
 
 PICTURE = Attachment(mime_type="image/png", content=b"\x89PNG\r\n\x1a\n", name="picture.png")
 
@@ -62,16 +62,16 @@ async def main(mode: str, port: int = 0) -> None:
             await run_stdio(pipeline, new_id=lambda: next(ids))
             foreground.cancel_scope.cancel()
         return
-    front = build_front(
-        UNHURRIED,
+    gateway = build_gateway(
+        NO_RATE_LIMIT,
         handler=pipeline,
-        callers=NoAuth(),
+        authenticator=NoAuth(),
         viewer=None,
         audit=RecordingAudit(),
         clock=FakeClock(),
         new_id=lambda: next(ids),
     )
-    await serve_http(front, host="127.0.0.1", port=port, on_ready=_announce)
+    await serve_listener(gateway, listen_on("127.0.0.1", port), on_ready=_announce)
 
 
 class _LoggingSandbox(HangingSandbox):

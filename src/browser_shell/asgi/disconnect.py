@@ -1,4 +1,4 @@
-"""The word that a client has gone, without a task that waits for it."""
+"""Notification of a client disconnect without a task that waits for it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-STATE_KEY = "departure"
-"""Under which the listener puts a connection's own into the state of each request."""
+DISCONNECT_SIGNAL = "disconnect_signal"
+"""Key in `scope["state"]` under which the listener puts the signal of the connection."""
 
 
 class DisconnectSignal:
-    """Of one connection. It has at most one request at a time."""
+    """The signal of one connection, which serves one request at a time."""
 
     def __init__(self) -> None:
-        self._then: Callable[[], None] | None = None
+        self._callback: Callable[[], None] | None = None
 
     @contextmanager
-    def calls(self, then: Callable[[], None]) -> Iterator[None]:
-        """While the block runs, `then` is called when the client goes."""
-        self._then = then
+    def on_disconnect(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call `callback` if the client disconnects while the block runs."""
+        self._callback = callback
         try:
             yield
         finally:
-            if self._then is then:
-                self._then = None
+            # The next request of the connection may have set its own callback already.
+            if self._callback is callback:
+                self._callback = None
 
-    def happened(self) -> None:
-        if self._then is not None:
-            self._then()
+    def fire(self) -> None:
+        if self._callback is not None:
+            self._callback()
 
 
-def departure_of(scope: Mapping[str, Any]) -> DisconnectSignal | None:
-    """None where nobody would tell, as under a server that is not ours."""
-    departure: DisconnectSignal | None = scope.get("state", {}).get(STATE_KEY)
-    return departure
+def disconnect_signal(scope: Mapping[str, Any]) -> DisconnectSignal | None:
+    """Return the signal of the request's connection; None under a server that provides none."""
+    signal: DisconnectSignal | None = scope.get("state", {}).get(DISCONNECT_SIGNAL)
+    return signal

@@ -1,4 +1,4 @@
-"""Answers that the gateway gives by itself, and the headers that every answer carries."""
+"""Refusals, and the security headers of every response."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from http import HTTPStatus
 
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Send
+
+from browser_shell.http1.heads import write_final_response
 
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -17,38 +19,32 @@ SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Set unless the application set its own: a page needs another content policy, a static file may be cached."""
-_RAW_SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
-_STARTS = frozenset({"http.response.start", "websocket.http.response.start"})
+"""Defaults. An application may set its own value, as the viewer page does for its content security policy."""
+_RESPONSE_STARTS = frozenset({"http.response.start", "websocket.http.response.start"})
 
 
 def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> PlainTextResponse:
-    """A short answer in plain text; for a socket, instead of the handshake."""
+    """Build a short plain-text response. On a WebSocket it replaces the handshake."""
     return PlainTextResponse(f"{reason}\n", status_code=status, headers=headers)
 
 
-def guarded(send: Send, extra: Mapping[str, str]) -> Send:
-    """Adds what every answer carries."""
-    added = _RAW_SECURITY_HEADERS + [(name.lower().encode(), value.encode("latin-1")) for name, value in extra.items()]
+def raw_refusal(status: int, reason: str) -> bytes:
+    """Serialise a refusal of a request that never reaches the ASGI application."""
+    headers = {"Content-Type": "text/plain; charset=utf-8", **SECURITY_HEADERS}
+    return write_final_response(status, HTTPStatus(status).phrase, headers, f"{reason}\n".encode())
 
-    async def send_guarded(message: Message) -> None:
-        if message["type"] in _STARTS:
-            own = {name.lower() for name, _ in message["headers"]}
-            headers = [*message["headers"], *(header for header in added if header[0] not in own)]
-            message = {**message, "headers": headers}
+
+def with_security_headers(send: Send, extra: Mapping[str, str]) -> Send:
+    """Wrap `send` so that responses carry the security headers and `extra` where they set no value of their own."""
+    defaults = [
+        (name.lower().encode(), value.encode("latin-1")) for name, value in {**SECURITY_HEADERS, **extra}.items()
+    ]
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] in _RESPONSE_STARTS:
+            present = {name.lower() for name, _ in message["headers"]}
+            missing = [header for header in defaults if header[0] not in present]
+            message = {**message, "headers": [*message["headers"], *missing]}
         await send(message)
 
-    return send_guarded
-
-
-def raw_answer(status: int, reason: str) -> bytes:
-    """For requests that were not good enough to become one."""
-    body = f"{reason}\n".encode()
-    headers = {
-        "Content-Type": "text/plain; charset=utf-8",
-        "Content-Length": str(len(body)),
-        "Connection": "close",
-        **SECURITY_HEADERS,
-    }
-    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    return send_with_headers

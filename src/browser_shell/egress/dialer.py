@@ -1,4 +1,4 @@
-"""Decides one connection and makes it: resolve once, judge every answer, dial an address that was judged."""
+"""Decides about one connection and opens it: one lookup, a decision on every address, a dial to one of them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from browser_shell.core.plans import UrlTarget
 from browser_shell.core.ports import AuditLog, Clock, Resolver
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.rules import UrlPolicy
+from browser_shell.policy.urls import parse_target
 
 _CONNECT_SECONDS = 10.0
 _LOOKUP_SECONDS = 10.0
-_ADDRESSES_TRIED = 4
+_MAX_ADDRESSES_TRIED = 4
 
 
 class EgressDenied(Exception):
-    """The policy says no."""
+    """The policy denies the connection."""
 
     def __init__(self, decision: Decision) -> None:
         super().__init__(decision.reason)
@@ -30,7 +31,7 @@ class EgressDenied(Exception):
 
 
 class EgressFailed(Exception):
-    """The policy says yes, and the other side does not answer."""
+    """The policy allows the connection, but the host does not accept it."""
 
 
 async def _connect(address: str, port: int) -> SocketStream:
@@ -39,7 +40,7 @@ async def _connect(address: str, port: int) -> SocketStream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialled:
-    """A connection to the host that was judged."""
+    """A connection to a host that the policy allows."""
 
     target: UrlTarget
     stream: SocketStream
@@ -47,48 +48,47 @@ class Dialled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialer:
-    """The only code that connects the browser to anything."""
+    """The only code that connects the browser to the network."""
 
     rules: UrlPolicy
-    parse: Callable[[str], UrlTarget]
     resolver: Resolver
     audit: AuditLog
     clock: Clock
     on_denial: Callable[[Denial], None]
     connect: Callable[[str, int], Awaitable[SocketStream]] = _connect
-    """To an address, never to a name: a second lookup could give another answer than the one that was judged."""
+    """Takes an address, never a name: a second lookup could return an address that no decision was made about."""
 
     async def dial(self, requester: Requester, url: str) -> Dialled:
-        """Connects to the host of `url`, of which only scheme, host and port count.
+        """Connect to the host of `url`. Only its scheme, host and port matter.
 
         Raises: EgressDenied, EgressFailed.
         """
-        target, addresses = await self._judged(requester, url)
+        target, addresses = await self._resolve_allowed(requester, url)
         port = target.port
-        fixed = self.rules.resolved_by_policy(target.host)
-        if fixed is not None:
-            addresses, port = [fixed.address], fixed.port
-        await self._record(requester, _name(target), RecordKind.EGRESS_CONNECT, rule_id="")
-        for address in addresses[:_ADDRESSES_TRIED]:
+        override = self.rules.resolved_by_policy(target.host)
+        if override is not None:
+            addresses, port = [override.address], override.port
+        await self._record(requester, _authority(target), RecordKind.EGRESS_CONNECT, rule_id="")
+        for address in addresses[:_MAX_ADDRESSES_TRIED]:
             try:
                 with anyio.fail_after(_CONNECT_SECONDS):
                     return Dialled(target=target, stream=await self.connect(str(address), port))
             except (OSError, TimeoutError):
                 continue
-        raise EgressFailed(f"{target.host} port {port} does not answer")
+        raise EgressFailed(f"{target.host} port {port} does not accept connections")
 
-    async def check_plain(self, requester: Requester, url: str) -> None:
-        """Whether a tunnel to a host that was judged may carry something other than TLS. Raises: EgressDenied.
+    async def check_plaintext_tunnel(self, requester: Requester, url: str) -> None:
+        """Check whether an open tunnel may carry something other than TLS. Raises: EgressDenied.
 
-        Only the scheme is new here, and the tunnel leads where it leads: there is nothing to look up.
+        Only the scheme differs from the URL that was allowed, so there is no second lookup.
         """
-        target = await self._parsed(requester, url)
+        target = await self._parse(requester, url)
         decision = self.rules.judge_name(target)
         if decision is not None and not decision.allowed:
-            await self.refuse(requester, target, decision)
+            await self._deny(requester, target, decision)
 
-    async def _judged(self, requester: Requester, url: str) -> tuple[UrlTarget, list[IpAddress]]:
-        target = await self._parsed(requester, url)
+    async def _resolve_allowed(self, requester: Requester, url: str) -> tuple[UrlTarget, list[IpAddress]]:
+        target = await self._parse(requester, url)
         decision = self.rules.judge_name(target)
         addresses: list[IpAddress] = [target.address] if target.address is not None else []
         if decision is None:
@@ -96,19 +96,19 @@ class Dialer:
                 addresses = list(await self.resolver.resolve(target.host))
             decision = self.rules.judge(target, addresses)
         if not decision.allowed:
-            await self.refuse(requester, target, decision)
+            await self._deny(requester, target, decision)
         return target, addresses
 
-    async def _parsed(self, requester: Requester, url: str) -> UrlTarget:
+    async def _parse(self, requester: Requester, url: str) -> UrlTarget:
         try:
-            return self.parse(url)
+            return parse_target(url)
         except CallRefused as refusal:
             decision = Decision(allowed=False, rule_id=refusal.rule_id or "url.syntax", reason=refusal.public_message)
             await self._record(requester, "", RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
             raise EgressDenied(decision) from refusal
 
-    async def refuse(self, requester: Requester, target: UrlTarget, decision: Decision) -> None:
-        """Remembers and records a refusal. Raises: EgressDenied, always."""
+    async def _deny(self, requester: Requester, target: UrlTarget, decision: Decision) -> None:
+        """Report and record a denial. Raises: EgressDenied, always."""
         self.on_denial(
             Denial(
                 requester=requester,
@@ -119,10 +119,11 @@ class Dialer:
                 reason=decision.reason,
             )
         )
-        await self._record(requester, _name(target), RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
+        await self._record(requester, _authority(target), RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
         raise EgressDenied(decision)
 
     async def _record(self, requester: Requester, host: str, kind: RecordKind, *, rule_id: str) -> None:
+        """Raises: EgressDenied when the record cannot be written. An unrecorded connection is not opened."""
         try:
             await self.audit.record(
                 AuditRecord(
@@ -135,12 +136,11 @@ class Dialer:
                     rule_id=rule_id,
                 )
             )
-        except AuditUnavailable as cause:
-            # What cannot be recorded does not happen.
+        except AuditUnavailable as error:
             raise EgressDenied(
                 Decision(allowed=False, rule_id="audit.unavailable", reason="the audit log cannot be written")
-            ) from cause
+            ) from error
 
 
-def _name(target: UrlTarget) -> str:
+def _authority(target: UrlTarget) -> str:
     return f"[{target.host}]:{target.port}" if ":" in target.host else f"{target.host}:{target.port}"

@@ -1,4 +1,4 @@
-"""Plain HTTP through the proxy: one request to the origin, its response back, both connections kept for the next."""
+"""Plain HTTP through the egress proxy: one request to the origin, and its response back."""
 
 from __future__ import annotations
 
@@ -6,133 +6,156 @@ from dataclasses import dataclass
 
 import anyio
 
-from browser_shell.http1.body import CONNECTION_OVER, Wire, pour
-from browser_shell.http1.heads import (
-    Framing,
-    MessageInvalid,
-    Request,
-    Response,
-    parse_response,
-    write_request,
-    write_response,
-)
+from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, copy_body
+from browser_shell.http1.heads import Framing, Headers, MessageInvalid, Request, Response, parse_response, write_head
 
-_ANSWER_SECONDS = 300.0
-_QUICK_SECONDS = 1.0
-_QUICK_BYTES = 128 * 1024
-_LINGER_SECONDS = 1.0
-_MOST_PIPELINED_BYTES = 64 * 1024
 MAX_RESPONSE_HEAD_BYTES = 256 * 1024
+_RESPONSE_SECONDS = 300.0
+_SMALL_RESPONSE_SECONDS = 1.0
+_MAX_SMALL_BYTES = 128 * 1024
+_MAX_PIPELINED_BYTES = 64 * 1024
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"upgrade",
+    }
+)
+"""Fields for one connection only (RFC 9110 §7.6.1)."""
+_WRITTEN_BY_PROXY = frozenset({b"host", b"content-length", b"transfer-encoding", b"trailer"})
+"""Fields that name the host and the end of the body. They are written anew, so that there is one of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """A connection to one origin."""
+    """A connection to an origin."""
 
     origin: str
+    """Scheme, host and port as the client wrote them."""
     authority: str
-    """Host and port as the judged URL has them: what the origin is told, whatever the request's own Host says."""
-    wire: Wire
+    """Host and port of the URL that the policy allowed. It replaces the Host header of requests."""
+    connection: HttpConnection
 
 
-async def send_simple(
-    client: Wire, status: int, reason: str, body: bytes = b"", content_type: str = "text/plain"
-) -> None:
-    """A whole response of our own, after which the connection ends."""
-    head = (
-        f"HTTP/1.1 {status} {reason}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
-        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
-    )
-    await client.send(head.encode("ascii") + body)
-    # Closing with unread bytes of a request body would reset the connection, and the answer would be lost with it.
-    await client.stream.send_eof()
-    with anyio.move_on_after(_LINGER_SECONDS):
-        while True:
-            await client.stream.receive()
+async def exchange(client: HttpConnection, upstream: Upstream, request: Request, path: str) -> bool:
+    """Forward a request and its response. Returns whether both connections can be used again.
 
-
-async def exchange(client: Wire, upstream: Upstream, request: Request, path: str) -> bool:
-    """Sends the request on and the response back. Returns whether both connections can go on.
-
-    Raises: one of CONNECTION_OVER.
+    Raises: one of CONNECTION_ENDED.
     """
-    origin = upstream.wire
+    origin = upstream.connection
+    await origin.send(_request_head(request, path=path, authority=upstream.authority))
     response: Response | None = None
-    answered = False
-    with anyio.fail_after(_ANSWER_SECONDS):
-        await origin.stream.send(write_request(request, path=path, authority=upstream.authority))
-        if request.framing is Framing.NONE:
-            # Most answers are here at once and small. They need nobody to watch the client meanwhile.
-            with anyio.move_on_after(_QUICK_SECONDS):
-                response = await _answer_head(client, origin, request)
-                while response.framing is Framing.LENGTH and len(origin.ahead) < response.length <= _QUICK_BYTES:
-                    await origin.read_more()
-        if response is not None and _is_here(origin, response):
-            size = response.length if response.framing is Framing.LENGTH else 0
-            body, origin.ahead = origin.ahead[:size], origin.ahead[size:]
-            await client.stream.send(write_response(response, closes=request.closes) + body)
-            answered = True
-    if response is None or not answered:
-        response = await _exchange_slowly(client, origin, request, response)
-    # An origin that said more than its answer is not to be trusted with a second question.
-    return not (request.closes or response.closes or origin.ahead)
+    body: bytes | None = None
+    if request.framing is Framing.NONE:
+        # Most responses are small and arrive at once. Without the tasks of a concurrent exchange they take 0.23
+        # instead of 0.48 ms of CPU time (2 kB on loopback, 2026-11-17).
+        with anyio.move_on_after(_SMALL_RESPONSE_SECONDS):
+            response = await _read_response(client, origin, request)
+            body = await _read_small_body(origin, response)
+    if response is not None and body is not None:
+        await client.send(_response_head(response, closes=request.closes) + body)
+    else:
+        response = await _exchange_concurrently(client, origin, request, response)
+    # Bytes after the response could be taken for the response to the next request.
+    return not (request.closes or response.closes or origin.buffer)
 
 
-def _is_here(origin: Wire, response: Response) -> bool:
+async def _read_small_body(origin: HttpConnection, response: Response) -> bytes | None:
+    """Read a body that fits into memory; None for a larger one or one without a length."""
     if response.framing is Framing.NONE:
-        return True
-    return response.framing is Framing.LENGTH and len(origin.ahead) >= response.length
+        return b""
+    if response.framing is not Framing.LENGTH or response.length is None or response.length > _MAX_SMALL_BYTES:
+        return None
+    while len(origin.buffer) < response.length:
+        await origin.fill_buffer()
+    body = bytes(origin.buffer[: response.length])
+    del origin.buffer[: response.length]
+    return body
 
 
-async def _exchange_slowly(client: Wire, origin: Wire, request: Request, response: Response | None) -> Response:
-    """Both directions at once: an answer may come before the upload is over, and a client may leave before it comes."""
-    faults: list[Exception] = []
-    answers: list[Response] = []
-    uploaded = anyio.Event()
+async def _exchange_concurrently(
+    client: HttpConnection, origin: HttpConnection, request: Request, response: Response | None
+) -> Response:
+    """Run both directions at the same time.
+
+    The response may arrive before the upload ends, and the client may disconnect before the response arrives.
+    `response` is a head that was read already.
+    """
+    errors: list[Exception] = []
+    is_uploaded = False
+
+    async def upload() -> None:
+        nonlocal is_uploaded
+        try:
+            await copy_body(client, request.framing, request.length, origin)
+            is_uploaded = True
+            await _wait_for_disconnect(client)
+        except CONNECTION_ENDED as error:
+            errors.append(error)
+            tasks.cancel_scope.cancel()
+
     async with anyio.create_task_group() as tasks:
-
-        async def upload() -> None:
-            try:
-                await pour(client, request.framing, request.length, origin)
-                uploaded.set()
-                await _watch(client)
-            except CONNECTION_OVER as fault:
-                faults.append(fault)
-                tasks.cancel_scope.cancel()
-
         tasks.start_soon(upload)
         try:
-            with anyio.fail_after(_ANSWER_SECONDS):
-                answers.append(response or await _answer_head(client, origin, request))
-            await client.send(write_response(answers[0], closes=request.closes))
-            await pour(origin, answers[0].framing, answers[0].length, client)
-        except CONNECTION_OVER as fault:
-            faults.append(fault)
+            if response is None:
+                with anyio.fail_after(_RESPONSE_SECONDS):
+                    response = await _read_response(client, origin, request)
+            await client.send(_response_head(response, closes=request.closes))
+            await copy_body(origin, response.framing, response.length, client)
+        except CONNECTION_ENDED as error:
+            errors.append(error)
         tasks.cancel_scope.cancel()
-    if faults:
-        raise faults[0]
-    if not uploaded.is_set():
-        raise MessageInvalid("answered before the whole request was there; nobody knows what comes next")
-    return answers[0]
+    if errors:
+        raise errors[0]
+    if response is None or not is_uploaded:
+        raise MessageInvalid("the response ended before the request")
+    return response
 
 
-async def _answer_head(client: Wire, origin: Wire, request: Request) -> Response:
+async def _read_response(client: HttpConnection, origin: HttpConnection, request: Request) -> Response:
+    """Return the final response. Interim responses are dropped, except a 100 that the client waits for."""
     while True:
-        response = parse_response(await origin.head(), method=request.method)
+        response = parse_response(await origin.read_head(), method=request.method)
         if response.status >= 200:
             return response
         if response.status == 101:
-            raise MessageInvalid("the origin switches protocols uninvited")
-        if response.status == 100 and _waits_for_100(request):
+            raise MessageInvalid("the origin switched protocols without a request to do so")
+        if response.status == 100 and b"expect" in request.headers:
             await client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-def _waits_for_100(request: Request) -> bool:
-    return any(name.lower() == b"expect" for name, _ in request.fields)
-
-
-async def _watch(client: Wire) -> None:
-    """Notices a browser that no longer wants the answer: its place is free for another connection."""
-    while len(client.ahead) < _MOST_PIPELINED_BYTES:
-        await client.read_more()
+async def _wait_for_disconnect(client: HttpConnection) -> None:
+    """Read pipelined requests until the client disconnects. Raises: anyio.EndOfStream."""
+    while len(client.buffer) < _MAX_PIPELINED_BYTES:
+        await client.fill_buffer()
     await anyio.sleep_forever()
+
+
+def _request_head(request: Request, *, path: str, authority: str) -> bytes:
+    fields = [(b"Host", authority.encode("ascii")), *_end_to_end(request.headers)]
+    if request.framing is Framing.CHUNKED:
+        fields.append((b"Transfer-Encoding", b"chunked"))
+    elif request.framing is Framing.LENGTH:
+        fields.append((b"Content-Length", b"%d" % request.length))
+    return write_head(b"%s %s HTTP/1.1" % (request.method, path.encode("ascii")), fields)
+
+
+def _response_head(response: Response, *, closes: bool) -> bytes:
+    fields = _end_to_end(response.headers)
+    if response.framing in (Framing.CHUNKED, Framing.UNTIL_CLOSE):
+        fields.append((b"Transfer-Encoding", b"chunked"))
+    elif response.length is not None:
+        fields.append((b"Content-Length", b"%d" % response.length))
+    if closes:
+        fields.append((b"Connection", b"close"))
+    return write_head(b"HTTP/1.1 %d %s" % (response.status, response.reason), fields)
+
+
+def _end_to_end(headers: Headers) -> list[tuple[bytes, bytes]]:
+    connection_options = headers.list_members(b"connection") | headers.list_members(b"proxy-connection")
+    dropped = _HOP_BY_HOP | _WRITTEN_BY_PROXY | connection_options
+    return [(name, value) for name, value in headers if name.lower() not in dropped]

@@ -1,10 +1,14 @@
-"""The browser's only way out: an HTTP proxy that speaks CONNECT and plain HTTP, and asks the dialer for everything."""
+"""The browser's only way to the network: an HTTP proxy for CONNECT and plain HTTP.
+
+Each connection that a client asks for goes through the dialer, which applies the policy.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from urllib.parse import urlsplit
 
 import anyio
@@ -12,23 +16,30 @@ import structlog
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from browser_shell.core.egress import Requester
-from browser_shell.egress.dialer import Dialer, EgressDenied, EgressFailed
-from browser_shell.egress.forward import MAX_RESPONSE_HEAD_BYTES, Upstream, exchange, send_simple
-from browser_shell.egress.tunnel import join, looks_like_tls
-from browser_shell.http1.body import CONNECTION_OVER, Wire
-from browser_shell.http1.heads import MessageInvalid, Request, parse_request
+from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, join_streams
+from browser_shell.egress.dialer import Dialer, Dialled, EgressDenied, EgressFailed
+from browser_shell.egress.forward import MAX_RESPONSE_HEAD_BYTES, Upstream, exchange
+from browser_shell.http1.heads import (
+    MessageInvalid,
+    Request,
+    RequestHeadReader,
+    ResponseHeadReader,
+    parse_request,
+    write_final_response,
+)
 
 log = structlog.get_logger()
 
 _MAX_CONNECTIONS = 384
-"""Each may need two file handles, and many systems give a process 1024."""
-_MAX_PER_REQUESTER = 128
-"""Chromium keeps at most 32 connections and 32 WebSockets to one proxy address open."""
-_MAX_HEAD_BYTES = 64 * 1024
+"""Each may need two file descriptors, and many systems limit a process to 1024."""
+_MAX_CONNECTIONS_PER_SESSION = 128
+"""Chromium opens at most 32 connections and 32 WebSockets to one proxy address."""
+_MAX_REQUEST_HEAD_BYTES = 64 * 1024
 _HEAD_SECONDS = 60.0
-_PAUSE_SECONDS = 0.1
+_LINGER_SECONDS = 1.0
+_ACCEPT_RETRY_SECONDS = 0.1
+_TLS_HANDSHAKE = b"\x16"
 _NOT_IN_AN_AUTHORITY = frozenset("/\\?#@")
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 _BLOCKED_PAGE = """<!doctype html><meta charset=utf-8><title>Blocked by policy</title>
 <body style="font:16px/1.5 sans-serif;max-width:40em;margin:4em auto;padding:0 1em">
 <h1>Blocked by policy</h1><p>{reason}</p><p>Rule: <code>{rule}</code></p></body>
@@ -37,58 +48,59 @@ _BLOCKED_PAGE = """<!doctype html><meta charset=utf-8><title>Blocked by policy</
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressProxy:
-    """Serves the listener that lies inside the jail."""
+    """Serves the listener inside the jail."""
 
     dialer: Dialer
     requester_at: Callable[[str], Requester | None]
-    """Whose proxy address this is: each session dials its own 127.x.y.z, and only the browser itself dials another."""
+    """Find the session by the address that was dialled: each session has its own 127.x.y.z. None for an address
+    without a session, which only the browser's own background requests use."""
 
     async def serve(self, listener: SocketListener) -> None:
-        """Until cancelled, or until the listener is gone."""
-        room = anyio.Semaphore(_MAX_CONNECTIONS)
-        open_now: Counter[Requester | None] = Counter()
+        """Serve until cancelled."""
+        free_connections = anyio.Semaphore(_MAX_CONNECTIONS)
+        open_connections: Counter[Requester | None] = Counter()
 
         async def handle(client: SocketStream) -> None:
             try:
                 async with client:
-                    await self._serve_counted(client, open_now)
+                    await self._serve_connection(client, open_connections)
             finally:
-                room.release()
+                free_connections.release()
 
         async with listener, anyio.create_task_group() as tasks:
             while True:
-                # Whoever finds no room waits in the kernel's queue and costs nothing here.
-                await room.acquire()
+                # Connections above the limit wait in the kernel's backlog.
+                await free_connections.acquire()
                 tasks.start_soon(handle, await _accept(listener))
 
-    async def _serve_counted(self, client: SocketStream, open_now: Counter[Requester | None]) -> None:
-        address = client.extra(SocketAttribute.local_address)  # noqa: S610  no Django here
+    async def _serve_connection(self, stream: SocketStream, open_connections: Counter[Requester | None]) -> None:
+        address = stream.extra(SocketAttribute.local_address)  # noqa: S610  # anyio's method, not Django's
         requester = self.requester_at(str(address[0]))
-        if open_now[requester] >= _MAX_PER_REQUESTER:
-            log.warning("egress_connections_at_limit", session_id=requester.session_id if requester else "")
+        if open_connections[requester] >= _MAX_CONNECTIONS_PER_SESSION:
+            log.warning("egress_connection_limit_reached", session_id=requester.session_id if requester else "")
             return
-        open_now[requester] += 1
+        open_connections[requester] += 1
+        client = HttpConnection(stream, RequestHeadReader(max_bytes=_MAX_REQUEST_HEAD_BYTES))
         try:
-            await self._serve_client(client, requester)
-        except CONNECTION_OVER:
+            await self._serve_requests(client, requester)
+        except CONNECTION_ENDED:
             return
         finally:
-            open_now[requester] -= 1
-            if not open_now[requester]:
-                del open_now[requester]
+            open_connections[requester] -= 1
+            if not open_connections[requester]:
+                del open_connections[requester]
 
-    async def _serve_client(self, stream: SocketStream, requester: Requester | None) -> None:
-        client = Wire(stream, max_head_bytes=_MAX_HEAD_BYTES)
+    async def _serve_requests(self, client: HttpConnection, requester: Requester | None) -> None:
         upstream: Upstream | None = None
         try:
             while True:
                 with anyio.fail_after(_HEAD_SECONDS):
-                    request = await self._next_request(client)
+                    request = await _read_request(client)
                 if request is None:
                     return
                 if requester is None:
-                    # The browser's own calls home. Nobody asked for them, so nobody is told.
-                    await send_simple(client, 403, "Forbidden")
+                    # Background requests of the browser belong to no session. They are refused without a record.
+                    await _respond(client, 403, "Forbidden")
                     return
                 if request.method == b"CONNECT":
                     await self._tunnel(client, requester, request)
@@ -98,106 +110,115 @@ class EgressProxy:
                     return
         finally:
             if upstream is not None:
-                await upstream.wire.stream.aclose()
+                await upstream.connection.stream.aclose()
 
-    async def _next_request(self, client: Wire) -> Request | None:
-        """None when it makes no sense; then the client has been told. Raises: anyio.EndOfStream when there is none."""
-        try:
-            request = parse_request(await client.head())
-        except MessageInvalid as nonsense:
-            await send_simple(client, nonsense.status, "Not HTTP")
-            return None
-        if not _asks_a_proxy(request):
-            await send_simple(client, 400, "This is a proxy")
-            return None
-        return request
-
-    async def _tunnel(self, client: Wire, requester: Requester, request: Request) -> None:
-        try:
-            dialled = await self.dialer.dial(requester, f"https://{request.target}/")
-        except EgressDenied as denied:
-            await self._say_blocked(client, denied)
+    async def _tunnel(self, client: HttpConnection, requester: Requester, request: Request) -> None:
+        authority = request.target.decode("ascii")
+        server = await self._dial(client, requester, f"https://{authority}/")
+        if server is None:
             return
-        except EgressFailed:
-            await send_simple(client, 502, "Bad Gateway")
-            return
-        async with dialled.stream as server:
+        async with server.stream as stream:
             await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await self._join_if_allowed(client, server, requester, request)
-
-    async def _join_if_allowed(
-        self, client: Wire, server: SocketStream, requester: Requester, request: Request
-    ) -> None:
-        if not client.ahead:
-            with anyio.fail_after(_HEAD_SECONDS):
-                await client.read_more()
-        if not looks_like_tls(client.ahead):
-            # ws:// comes as a tunnel too. The scheme shows only now, and a policy may forbid the plain one.
-            try:
-                await self.dialer.check_plain(requester, f"http://{request.target}/")
-            except EgressDenied:
-                return  # Inside a tunnel there is no way left to say so.
-        await server.send(client.ahead)
-        await join(client.stream, server)
+            if not client.buffer:
+                with anyio.fail_after(_HEAD_SECONDS):
+                    await client.fill_buffer()
+            if not client.buffer.startswith(_TLS_HANDSHAKE):
+                # Browsers send ws:// through a tunnel too. Only its first bytes show that it is not encrypted.
+                try:
+                    await self.dialer.check_plaintext_tunnel(requester, f"http://{authority}/")
+                except EgressDenied:
+                    return  # There is no way to send a refusal inside a tunnel.
+            await stream.send(client.take_buffer())
+            await join_streams(client.stream, stream)
 
     async def _forward(
-        self, client: Wire, requester: Requester, request: Request, upstream: Upstream | None
+        self, client: HttpConnection, requester: Requester, request: Request, upstream: Upstream | None
     ) -> Upstream | None:
-        """One plain request. Returns the connection to use again, or None when this one must end."""
-        origin, path = _split(request.target)
+        """Forward one plain request. Returns the connection for the next one, or None to close the client's."""
+        origin, path = _split_url(request.target.decode("ascii"))
         if upstream is None or upstream.origin != origin:
             if upstream is not None:
-                await upstream.wire.stream.aclose()
-            try:
-                dialled = await self.dialer.dial(requester, f"{origin}/")
-            except EgressDenied as denied:
-                await self._say_blocked(client, denied)
+                await upstream.connection.stream.aclose()
+            server = await self._dial(client, requester, f"{origin}/")
+            if server is None:
                 return None
-            except EgressFailed:
-                # Without a body the browser calls it a failure; with one it would be a page like any other.
-                await send_simple(client, 502, "Bad Gateway")
-                return None
-            wire = Wire(dialled.stream, max_head_bytes=MAX_RESPONSE_HEAD_BYTES)
-            upstream = Upstream(origin=origin, authority=urlsplit(dialled.target.href).netloc, wire=wire)
-        reusable = False
+            upstream = Upstream(
+                origin=origin,
+                authority=urlsplit(server.target.href).netloc,
+                connection=HttpConnection(server.stream, ResponseHeadReader(max_bytes=MAX_RESPONSE_HEAD_BYTES)),
+            )
+        is_reusable = False
         try:
-            reusable = await exchange(client, upstream, request, path)
+            is_reusable = await exchange(client, upstream, request, path)
         finally:
-            if not reusable:
-                await upstream.wire.stream.aclose()
-        return upstream if reusable else None
+            if not is_reusable:
+                await upstream.connection.stream.aclose()
+        return upstream if is_reusable else None
 
-    async def _say_blocked(self, client: Wire, denied: EgressDenied) -> None:
-        decision = denied.decision
-        page = _BLOCKED_PAGE.format(reason=as_text(decision.reason), rule=as_text(decision.rule_id))
-        await send_simple(client, 403, "Blocked by policy", page.encode(), "text/html; charset=utf-8")
-
-
-def as_text(words: str) -> str:
-    """For between two tags. As `html.escape` has it, without the list of 2231 entities that comes with it."""
-    return words.translate(_ENTITIES)
+    async def _dial(self, client: HttpConnection, requester: Requester, url: str) -> Dialled | None:
+        """Connect to the host of `url`. Returns None after a refusal or failure, with the response already sent."""
+        try:
+            return await self.dialer.dial(requester, url)
+        except EgressDenied as denied:
+            decision = denied.decision
+            page = _BLOCKED_PAGE.format(reason=escape(decision.reason), rule=escape(decision.rule_id))
+            await _respond(client, 403, "Blocked by policy", page.encode(), "text/html; charset=utf-8")
+        except EgressFailed:
+            # The empty body makes the browser report a failed navigation instead of showing a page.
+            await _respond(client, 502, "Bad Gateway")
+        return None
 
 
 async def _accept(listener: SocketListener) -> SocketStream:
     while True:
         try:
             return await listener.accept()
-        except OSError as fault:
-            # No file handle left, or a client that went away in the queue: neither is a reason to end.
-            log.warning("egress_accept_failed", reason=fault.strerror)
-            await anyio.sleep(_PAUSE_SECONDS)
+        except OSError as error:
+            # No file descriptor is free, or the client left the backlog. Both are temporary.
+            log.warning("egress_accept_failed", reason=error.strerror)
+            await anyio.sleep(_ACCEPT_RETRY_SECONDS)
 
 
-def _asks_a_proxy(request: Request) -> bool:
-    """Whether the target has the form that RFC 9112 section 3.2 wants: authority with a port, or a full http URL."""
+async def _read_request(client: HttpConnection) -> Request | None:
+    """Read the next request. Returns None when it was invalid and a response has been sent.
+
+    Raises: anyio.EndOfStream when the client has closed the connection.
+    """
+    try:
+        request = parse_request(await client.read_head())
+    except MessageInvalid as invalid:
+        await _respond(client, invalid.status, "Invalid request")
+        return None
+    if not _has_proxy_target(request):
+        await _respond(client, 400, "This is a proxy")
+        return None
+    return request
+
+
+def _has_proxy_target(request: Request) -> bool:
+    """Whether the target has the form for a proxy: host and port, or an absolute URL (RFC 9112 §3.2)."""
+    target = request.target.decode("ascii")
     if request.method == b"CONNECT":
-        return request.target.rpartition(":")[2].isdigit() and not _NOT_IN_AN_AUTHORITY & set(request.target)
-    return request.target.lower().startswith("http://")
+        return target.rpartition(":")[2].isdigit() and not _NOT_IN_AN_AUTHORITY & set(target)
+    return target.lower().startswith("http://")
 
 
-def _split(url: str) -> tuple[str, str]:
-    """`http://host:port/path?query` as origin and path; the dialer judges the origin's parts."""
+def _split_url(url: str) -> tuple[str, str]:
+    """Split an http URL into its origin and the target for the origin, without the fragment."""
     rest = url[len("http://") :]
-    cut = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
-    path = rest[cut:].partition("#")[0]
-    return f"http://{rest[:cut]}", path if path.startswith("/") else f"/{path}"
+    end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
+    path = rest[end:].partition("#")[0]
+    return f"http://{rest[:end]}", path if path.startswith("/") else f"/{path}"
+
+
+async def _respond(
+    client: HttpConnection, status: int, reason: str, body: bytes = b"", content_type: str = "text/plain"
+) -> None:
+    """Send a response of the proxy itself, and end the connection."""
+    headers = {"Content-Type": content_type, "Cache-Control": "no-store"}
+    await client.send(write_final_response(status, reason, headers, body))
+    # Closing a socket with unread input resets the connection, and the client would lose the response.
+    await client.stream.send_eof()
+    with anyio.move_on_after(_LINGER_SECONDS):
+        while True:
+            await client.stream.receive()

@@ -1,4 +1,4 @@
-"""Host names to addresses, with the system's resolver."""
+"""Name lookups with the system's resolver."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from browser_shell.core.egress import IpAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemResolver:
-    """Asks `getaddrinfo`. Silence, failure and nonsense all mean: no address."""
+    """Calls `getaddrinfo`. A failed lookup, an invalid name and a timeout all return no address."""
 
     deadline_seconds: float = 5.0
 
     async def resolve(self, host: str) -> Sequence[IpAddress]:
-        """Every address of the name, each once; empty when there is none in time."""
+        """Return the distinct addresses of a name."""
         with anyio.move_on_after(self.deadline_seconds):
             try:
                 answers = await anyio.getaddrinfo(host, None, type=SOCK_STREAM)
@@ -30,5 +30,5 @@ class SystemResolver:
 
 
 def _address(text: str) -> IpAddress:
-    # Only link-local addresses come with a scope, and the scope is of no use to a judge.
+    # Link-local addresses carry a scope such as %eth0, which policy rules do not use.
     return ip_address(text.partition("%")[0])

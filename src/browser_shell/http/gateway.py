@@ -1,247 +1,256 @@
-"""The one public port, read top to bottom: what exists, for whom, how much, and only then the part behind it."""
+"""The public HTTP surface: checks each request and hands it to the MCP endpoint, the ticket endpoint or the viewer.
+
+The checks run in this order: route and method, Host and Origin, credentials, rate, body.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Protocol
 
 import anyio
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from browser_shell.asgi.request_headers import request_headers
-from browser_shell.asgi.request_limits import RequestLimits
-from browser_shell.asgi.responses import guarded, refusal
+from browser_shell.asgi.responses import refusal, with_security_headers
 from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
 from browser_shell.core.errors import AuditUnavailable
-from browser_shell.core.ports import AuditLog, Clock
+from browser_shell.core.ports import AuditLog, CallHandler, Clock, NewId
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.http.routes import Area, TrustedHosts, match_route, offers
+from browser_shell.http.request_limits import DEFAULT_REQUESTS_PER_SECOND, RequestLimits
+from browser_shell.http.routes import Route, TrustedHosts, allows_method, match_route
 from browser_shell.http.tokens import Authenticator, AuthFailure
+from browser_shell.mcp_server.endpoint import INSTRUCTIONS, McpEndpoint
 from browser_shell.mcp_server.json_rpc import MAX_MESSAGE_BYTES
-from browser_shell.ops.metrics import Metrics
+from browser_shell.ops.metrics import CountedCalls, Metrics
 from browser_shell.policy.document import ViewingSection
 from browser_shell.viewer import tickets as ticket_limits
-from browser_shell.viewer.tickets import TicketEndpoint, Tickets, ticket_in, without_ticket
+from browser_shell.viewer.tickets import DEFAULT_SECONDS, TicketEndpoint, Tickets, ticket_in, without_ticket
 
-_MAX_BODY = {Area.MCP: MAX_MESSAGE_BYTES, Area.TICKETS: ticket_limits.MAX_BODY_BYTES}
-_UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+_MAX_BODY_BYTES = {Route.MCP: MAX_MESSAGE_BYTES, Route.TICKETS: ticket_limits.MAX_BODY_BYTES}
+_UPGRADE_HEADERS = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
 _PREFLIGHT_SECONDS = 600
 _PREFLIGHT_HEADERS = (
     "Authorization, Content-Type, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
 )
+_INVALID_TICKET = AuthFailure("this ticket is unknown, expired or spent; ask for a new one")
 
 
-class RunningApp(Protocol):
-    """An ASGI application that serves only inside `run()`."""
+class _Refused(Exception):
+    """A request that is answered with a refusal."""
 
-    def run(self) -> AbstractAsyncContextManager[None]: ...
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """Settings of the public listener that an operator can change."""
+
+    trusted_hosts: TrustedHosts
+    ticket_seconds: int = DEFAULT_SECONDS
+    requests_per_second: int = DEFAULT_REQUESTS_PER_SECOND
+    viewing: ViewingSection = field(default_factory=ViewingSection)
+
+
+def build_gateway(
+    settings: GatewaySettings,
+    *,
+    handler: CallHandler,
+    authenticator: Authenticator,
+    viewer: ASGIApp | None,
+    audit: AuditLog,
+    clock: Clock,
+    new_id: NewId,
+    metrics: Metrics | None = None,
+    instructions: str = INSTRUCTIONS,
+) -> Gateway:
+    """Build the gateway with the applications behind it."""
+    metrics = metrics if metrics is not None else Metrics()
+    tickets = Tickets(clock=clock, new_id=new_id, seconds=settings.ticket_seconds)
+    calls = CountedCalls(handler=handler, metrics=metrics, clock=clock)
+    return Gateway(
+        mcp=McpEndpoint(calls, clock=clock, new_id=new_id, instructions=instructions),
+        ticket_endpoint=TicketEndpoint(tickets=tickets, viewing=settings.viewing, audit=audit),
+        viewer=viewer,
+        authenticator=authenticator,
+        trusted_hosts=settings.trusted_hosts,
+        tickets=tickets,
+        viewing=settings.viewing,
+        limits=RequestLimits(clock=clock, requests_per_second=settings.requests_per_second),
+        audit=audit,
+        clock=clock,
+        metrics=metrics,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """An ASGI application. Behind it, `scope["state"]` has the `principal`, or for a socket the `grant`."""
+    """An ASGI application.
 
-    mcp: RunningApp
-    desk: TicketEndpoint
+    Applications behind it find the caller in `scope["state"]`: `principal` for a request, `grant` for a WebSocket.
+    """
+
+    mcp: McpEndpoint
+    ticket_endpoint: TicketEndpoint
     viewer: ASGIApp | None
-    """None while there is nothing to watch: its paths then do not exist."""
-    callers: Authenticator
-    neighbours: TrustedHosts
+    """None for a server without a display. The viewer's routes do not exist then."""
+    authenticator: Authenticator
+    trusted_hosts: TrustedHosts
     tickets: Tickets
     viewing: ViewingSection
-    traffic: RequestLimits
+    limits: RequestLimits
     audit: AuditLog
     clock: Clock
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: Metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await Router(lifespan=self._lifespan)(scope, receive, send)
             return
-        headers = request_headers(scope)
-        sending = guarded(send, self._grants(scope, headers))
-        refused = self._judge_edge(scope, headers)
-        if refused is not None:
-            self.metrics.record_denial(refused.status_code)
-            await refused(scope, receive, sending)
-        elif scope["type"] == "websocket":
-            await self._socket(scope, headers, receive, sending)
-        else:
-            await self._request(scope, headers, receive, sending)
+        headers = Headers(scope=scope)
+        send = with_security_headers(send, self._cors_headers(scope, headers))
+        try:
+            await self._serve(scope, headers, receive, send)
+        except _Refused as refused:
+            self.metrics.record_denial(refused.response.status_code)
+            await refused.response(scope, receive, send)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         async with self.mcp.run():
             yield
 
-    # What anyone may know: no credential has been looked at.
+    async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Raises: _Refused, before a response has started."""
+        route = self._check_edge(scope, headers)
+        if _is_preflight(scope, headers):
+            await Response(status_code=204)(scope, receive, send)
+        elif self.viewer is not None and scope["type"] == "websocket":
+            await self._serve_socket(self.viewer, scope, headers, receive, send)
+        elif self.viewer is not None and route is Route.VIEWER:
+            await self._serve_page(self.viewer, scope, receive, send)
+        else:
+            await self._serve_request(route, scope, headers, receive, send)
 
-    def _judge_edge(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
-        area = self._area(scope)
-        preflight = _is_preflight(scope, headers) and area in (Area.MCP, Area.TICKETS)
-        if area is None or not (preflight or offers(area, scope.get("method", "GET"))):
-            return refusal(403, "Forbidden")
-        if not self.neighbours.knows_host(headers.get("host", "")):
-            return refusal(403, "this server does not answer to that Host; see PUBLIC_HOSTS")
+    def _check_edge(self, scope: Scope, headers: Headers) -> Route:
+        """Check route, method, Host and Origin, which need no credential."""
+        route = match_route(scope["raw_path"])
+        if route is None or (self.viewer is None and route in (Route.VIEWER, Route.SOCKET)):
+            raise _Refused(refusal(403, "Forbidden"))
+        is_preflight = _is_preflight(scope, headers) and route in (Route.MCP, Route.TICKETS)
+        if not is_preflight and not allows_method(route, scope.get("method", "GET")):
+            raise _Refused(refusal(403, "Forbidden"))
+        if not self.trusted_hosts.allows_host(headers.get("host", "")):
+            raise _Refused(refusal(403, "this server does not answer to that Host; see PUBLIC_HOSTS"))
         origin = headers.get("origin")
-        if origin is not None and not self.neighbours.trusts_origin(origin, host=headers["host"]):
-            return refusal(403, "pages of that Origin may not; see ALLOWED_ORIGINS")
-        if preflight:
-            return Response(status_code=204)
-        if scope["type"] != "websocket" and (area is Area.SOCKET or (area is Area.VIEWER and "upgrade" in headers)):
-            return refusal(426, "a WebSocket of version 13 is here, asked for in full", _UPGRADE)
-        return None
+        if origin is not None and not self.trusted_hosts.allows_origin(origin, host=headers["host"]):
+            raise _Refused(refusal(403, "pages of that Origin are not allowed; see ALLOWED_ORIGINS"))
+        needs_socket = route is Route.SOCKET or (route is Route.VIEWER and "upgrade" in headers)
+        if needs_socket and scope["type"] != "websocket":
+            raise _Refused(refusal(426, "a complete WebSocket handshake of version 13 is needed", _UPGRADE_HEADERS))
+        return route
 
-    def _area(self, scope: Scope) -> Area | None:
-        area = match_route(scope["raw_path"])
-        if area in (Area.VIEWER, Area.SOCKET) and self.viewer is None:
-            return None
-        return area
-
-    def _grants(self, scope: Scope, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """For a page of a listed origin, and for nobody else, the leave to read the answer."""
+    def _cors_headers(self, scope: Scope, headers: Headers) -> Mapping[str, str]:
+        """Headers that let a page of a listed origin read the response."""
         origin = headers.get("origin")
-        if origin is None or origin not in self.neighbours.origins:
+        if origin is None or origin not in self.trusted_hosts.origins:
             return {}
-        granted = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        allowed = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
         if not _is_preflight(scope, headers):
-            return {**granted, "Access-Control-Expose-Headers": "Mcp-Session-Id, WWW-Authenticate, Retry-After"}
+            return {**allowed, "Access-Control-Expose-Headers": "Mcp-Session-Id, WWW-Authenticate, Retry-After"}
         return {
-            **granted,
+            **allowed,
             "Access-Control-Allow-Methods": "GET, POST, DELETE",
             "Access-Control-Allow-Headers": _PREFLIGHT_HEADERS,
             "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
         }
 
-    # Who asks.
-
-    async def _request(self, scope: Scope, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
-        area = self._area(scope)
-        if area is Area.VIEWER and self.viewer is not None:
-            await self._page(self.viewer, scope, receive, send)
-            return
-        caller = self._identify(scope, headers)
-        refused = self._judge_caller(caller) or _judge_body(scope, headers, _MAX_BODY[area or Area.TICKETS])
-        if refused is not None or isinstance(caller, AuthFailure):
-            await self._deny(refused, scope, receive, send)
-            return
-        scope = {**scope, "state": {**scope.get("state", {}), "principal": caller}}
-        with self.traffic.request_of(caller.subject):
-            if scope["method"] == "POST":
-                app = self.desk if area is Area.TICKETS else self.mcp
-                await self._with_body(app, _MAX_BODY[area or Area.TICKETS], scope, receive, send)
-            else:
-                await self._until_expiry(caller, scope, receive, send)
-
-    async def _page(self, viewer: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pages and their files hold no secret and need no credential; a bad ticket is said at once all the same."""
-        ticket = ticket_in(scope["query_string"])
-        if ticket is not None and not self.tickets.is_valid(ticket):
-            await self._deny(_unauthorised(_BAD_TICKET), scope, receive, send)
-            return
-        await viewer(scope, receive, send)
-
-    def _identify(self, scope: Scope, headers: Mapping[str, str]) -> Principal | AuthFailure:
-        # A ticket opens a socket and nothing else, and whoever shows one is judged by it alone.
-        if ticket_in(scope["query_string"]) is not None:
-            return AuthFailure("a ticket is not good for this")
-        return self.callers.identify(headers.get("authorization"))
-
-    def _judge_caller(self, caller: Principal | AuthFailure) -> Response | None:
+    def _authenticate(self, headers: Headers) -> Principal:
+        """Identify the caller and count the request towards its rate."""
+        caller = self.authenticator.identify(headers.get("authorization"))
         if isinstance(caller, AuthFailure):
-            return _unauthorised(caller)
-        seconds = self.traffic.admit(caller.subject)
+            raise _unauthorised(caller)
+        seconds = self.limits.admit(caller.subject)
         if seconds > 0:
-            return refusal(429, "too many requests", {"Retry-After": str(ceil(seconds))})
-        return None
+            raise _Refused(refusal(429, "too many requests", {"Retry-After": str(ceil(seconds))}))
+        return caller
 
-    async def _deny(self, refused: Response | None, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = refused or refusal(403, "Forbidden")
-        self.metrics.record_denial(answer.status_code)
-        await answer(scope, receive, send)
+    async def _serve_request(self, route: Route, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        # A request with a ticket is judged by the ticket alone, and a ticket is valid for a WebSocket only.
+        if ticket_in(scope["query_string"]) is not None:
+            raise _unauthorised(AuthFailure("a ticket is valid for a viewer socket only"))
+        caller = self._authenticate(headers)
+        _check_body_headers(scope, headers, _MAX_BODY_BYTES[route])
+        scope = {**scope, "state": {**scope.get("state", {}), "principal": caller}}
+        with self.limits.open_request(caller.subject):
+            if scope["method"] == "POST":
+                body = await _read_body(receive, _MAX_BODY_BYTES[route])
+                if body is not None:
+                    app = self.ticket_endpoint if route is Route.TICKETS else self.mcp
+                    await app(scope, _replay(body, receive), send)
+            else:
+                await self._serve_until_expiry(caller, scope, receive, send)
 
-    # What is done for them.
-
-    async def _with_body(self, app: ASGIApp, most_bytes: int, scope: Scope, receive: Receive, send: Send) -> None:
-        body, more = bytearray(), True
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                return  # The client went away in the middle of its request; there is nobody to answer.
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > most_bytes:
-                await self._deny(refusal(413, "the body is too large"), scope, receive, send)
-                return
-        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-        async def replay() -> Message:
-            return whole.pop() if whole else await receive()
-
-        await app(scope, replay, send)
-
-    async def _until_expiry(self, caller: Principal, scope: Scope, receive: Receive, send: Send) -> None:
-        """A stream that stays open is cut when the token expires. Calls have deadlines of their own."""
+    async def _serve_until_expiry(self, caller: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a GET or DELETE, and end an open event stream when the token expires."""
         if caller.expires_at is None:
             await self.mcp(scope, receive, send)
             return
-        begun = ended = False
+        has_started = has_ended = False
 
-        async def watched(message: Message) -> None:
-            nonlocal begun, ended
-            begun = True
-            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+        async def watch(message: Message) -> None:
+            nonlocal has_started, has_ended
+            has_started = True
+            has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         with anyio.move_on_after(caller.expires_at - self.clock.wall()):
-            await self.mcp(scope, receive, watched)
-        if begun and not ended:
+            await self.mcp(scope, receive, watch)
+        if has_started and not has_ended:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _socket(self, scope: Scope, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
+    async def _serve_page(self, viewer: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a file of the viewer page. Files need no credential, but an invalid ticket is refused early."""
         ticket = ticket_in(scope["query_string"])
-        if self.viewer is None or (ticket is not None and "origin" not in headers):
-            # Tickets are for pages, and a page's socket always says where it comes from.
-            await self._deny(refusal(403, "a socket with a ticket needs an Origin"), scope, receive, send)
-            return
-        # In place: the server below logs this scope's query, and nobody behind us needs the ticket.
-        scope["query_string"] = b"" if ticket == "" else without_ticket(scope["query_string"])
-        granted = await self._grant(ticket, headers)
-        if isinstance(granted, Response):
-            await self._deny(granted, scope, receive, send)
-            return
-        if not self.traffic.has_room_for_socket(granted.subject):
-            await self._deny(refusal(429, "too many viewers", {"Retry-After": "5"}), scope, receive, send)
-            return
-        with self.traffic.socket_of(granted.subject):
-            await self.viewer({**scope, "state": {**scope.get("state", {}), "grant": granted}}, receive, send)
+        if ticket is not None and not self.tickets.is_valid(ticket):
+            raise _unauthorised(_INVALID_TICKET)
+        await viewer(scope, receive, send)
 
-    async def _grant(self, ticket: str | None, headers: Mapping[str, str]) -> TicketGrant | Response:
-        if ticket is not None:
-            return await self._spend(ticket)
-        caller = self.callers.identify(headers.get("authorization"))
-        refused = self._judge_caller(caller)
-        if refused is not None or isinstance(caller, AuthFailure):
-            return refused or refusal(403, "Forbidden")
-        # Only a ticket can ask for more than to watch.
+    async def _serve_socket(
+        self, viewer: ASGIApp, scope: Scope, headers: Headers, receive: Receive, send: Send
+    ) -> None:
+        ticket = ticket_in(scope["query_string"])
+        if ticket is not None and "origin" not in headers:
+            # Tickets are for pages, and browsers send an Origin with every WebSocket of a page.
+            raise _Refused(refusal(403, "a socket with a ticket needs an Origin"))
+        # Changed in place, because uvicorn logs the query of this scope.
+        scope["query_string"] = b"" if ticket == "" else without_ticket(scope["query_string"])
+        grant = self._grant_for_token(headers) if ticket is None else await self._spend_ticket(ticket)
+        if not self.limits.has_room_for_socket(grant.subject):
+            raise _Refused(refusal(429, "too many viewers", {"Retry-After": "5"}))
+        with self.limits.open_socket(grant.subject):
+            await viewer({**scope, "state": {**scope.get("state", {}), "grant": grant}}, receive, send)
+
+    def _grant_for_token(self, headers: Headers) -> TicketGrant:
+        """A token grants viewing. Control needs a ticket."""
+        caller = self._authenticate(headers)
         decision = self.viewing.decide(caller.subject, ViewMode.VIEW)
         if not decision.allowed:
-            return refusal(403, f"{decision.reason} (rule {decision.rule_id})")
+            raise _Refused(refusal(403, f"{decision.reason} (rule {decision.rule_id})"))
         return TicketGrant(subject=caller.subject, mode=ViewMode.VIEW, ends_at=self.tickets.ends_at(caller))
 
-    async def _spend(self, ticket: str) -> TicketGrant | Response:
+    async def _spend_ticket(self, ticket: str) -> TicketGrant:
         redeemed = self.tickets.redeem(ticket)
         if redeemed is None:
-            return _unauthorised(_BAD_TICKET)
+            raise _unauthorised(_INVALID_TICKET)
         number, grant = redeemed
         record = AuditRecord(
             kind=RecordKind.TICKET_SPENT,
@@ -252,38 +261,58 @@ class Gateway:
         )
         try:
             await self.audit.record(record)
-        except AuditUnavailable:
-            return refusal(503, "the server cannot record viewers, so there are none")
+        except AuditUnavailable as error:
+            raise _Refused(refusal(503, "viewers cannot be recorded, so none are admitted")) from error
         return grant
 
 
-_BAD_TICKET = AuthFailure("this ticket is unknown, expired or spent; ask for a new one")
-
-
-def _is_preflight(scope: Scope, headers: Mapping[str, str]) -> bool:
+def _is_preflight(scope: Scope, headers: Headers) -> bool:
     return scope.get("method") == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
-def _unauthorised(unknown: AuthFailure) -> Response:
+def _unauthorised(failure: AuthFailure) -> _Refused:
     challenge = 'Bearer realm="browser-shell"'
-    if unknown.presented:
-        challenge += f', error="invalid_token", error_description="{unknown.reason}"'
-    return refusal(401, unknown.reason, {"WWW-Authenticate": challenge})
+    if failure.presented:
+        challenge += f', error="invalid_token", error_description="{failure.reason}"'
+    return _Refused(refusal(401, failure.reason, {"WWW-Authenticate": challenge}))
 
 
-def _judge_body(scope: Scope, headers: Mapping[str, str], most_bytes: int) -> Response | None:
+def _check_body_headers(scope: Scope, headers: Headers, max_bytes: int) -> None:
     if "content-encoding" in headers:
-        return refusal(415, "a body may not be compressed")
-    length, chunked = int(headers.get("content-length", "0")), "transfer-encoding" in headers
-    if length > most_bytes:
-        return refusal(413, "the body is too large")
-    if scope["method"] == "POST" and (length or chunked) and not _is_json(headers.get("content-type", "")):
-        return refusal(415, "the body must be application/json")
-    return None
+        raise _Refused(refusal(415, "a body may not be compressed"))
+    length, is_chunked = int(headers.get("content-length", "0")), "transfer-encoding" in headers
+    if length > max_bytes:
+        raise _Refused(refusal(413, "the body is too large"))
+    if scope["method"] == "POST" and (length or is_chunked) and not _is_json(headers.get("content-type", "")):
+        raise _Refused(refusal(415, "the body must be application/json"))
 
 
 def _is_json(content_type: str) -> bool:
-    kind, *parameters = (part.strip().lower() for part in content_type.split(";"))
-    return kind == "application/json" and all(
+    media_type, *parameters = (part.strip().lower() for part in content_type.split(";"))
+    return media_type == "application/json" and all(
         parameter in ("charset=utf-8", 'charset="utf-8"') for parameter in parameters
     )
+
+
+async def _read_body(receive: Receive, max_bytes: int) -> bytes | None:
+    """Read a whole body; None when the client disconnects before its end."""
+    body, has_more = bytearray(), True
+    while has_more:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        has_more = message.get("more_body", False)
+        if len(body) > max_bytes:
+            raise _Refused(refusal(413, "the body is too large"))
+    return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that yields the body first."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay

@@ -1,4 +1,4 @@
-"""What the public port offers: paths, methods, hosts and origins, judged on the bytes as they came."""
+"""Routes of the public listener, and the hosts and origins it answers to. Nothing is decoded or normalised first."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from enum import Enum
 from browser_shell.core.errors import ConfigurationInvalid
 
 
-class Area(Enum):
-    """The parts of the surface."""
+class Route(Enum):
+    """The endpoints."""
 
     MCP = "mcp"
     TICKETS = "tickets"
@@ -22,105 +22,116 @@ class Area(Enum):
 SOCKET_PATHS = frozenset({b"/vnc", b"/websockify", b"/vnc/websockify"})
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _METHODS = {
-    Area.MCP: frozenset({"GET", "POST", "DELETE"}),
-    Area.TICKETS: frozenset({"POST"}),
-    Area.VIEWER: frozenset({"GET", "HEAD"}),
-    Area.SOCKET: frozenset({"GET"}),
+    Route.MCP: frozenset({"GET", "POST", "DELETE"}),
+    Route.TICKETS: frozenset({"POST"}),
+    Route.VIEWER: frozenset({"GET", "HEAD"}),
+    Route.SOCKET: frozenset({"GET"}),
 }
 _EXACT = {
-    b"/mcp": Area.MCP,
-    b"/tickets": Area.TICKETS,
-    b"/vnc": Area.VIEWER,
-    b"/vnc/": Area.VIEWER,
-    b"/websockify": Area.SOCKET,
-    b"/vnc/websockify": Area.SOCKET,
+    b"/mcp": Route.MCP,
+    b"/tickets": Route.TICKETS,
+    b"/vnc": Route.VIEWER,
+    b"/vnc/": Route.VIEWER,
+    b"/websockify": Route.SOCKET,
+    b"/vnc/websockify": Route.SOCKET,
 }
-# No segment begins with a dot and nothing is encoded, so there is nothing to decode, normalise or walk out of.
+# No segment starts with a dot and there is no percent-encoding, so a path cannot leave its directory.
 _ASSET = re.compile(rb"/vnc(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}")
 _HOST = re.compile(r"([a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\])(?::([1-9][0-9]{0,4}))?")
 _ORIGIN = re.compile(r"(https?)://(.+)")
-_DEFAULT_PORT = {"http": 80, "https": 443}
-_LARGEST_PORT = 65535
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_PORT = 65535
 
 
-def match_route(raw_path: bytes) -> Area | None:
-    """Where a path leads; None for every path that does not exist, however it is written."""
-    area = _EXACT.get(raw_path)
-    if area is None and _ASSET.fullmatch(raw_path):
-        return Area.VIEWER
-    return area
+def match_route(raw_path: bytes) -> Route | None:
+    """Return the route of a path; None when there is none."""
+    route = _EXACT.get(raw_path)
+    if route is None and _ASSET.fullmatch(raw_path):
+        return Route.VIEWER
+    return route
 
 
-def offers(area: Area, method: str) -> bool:
-    return method in _METHODS[area]
+def allows_method(route: Route, method: str) -> bool:
+    return method in _METHODS[route]
 
 
 @dataclass(frozen=True, slots=True)
 class HostName:
-    """One name that this server answers to; without a port, on every port."""
+    """A host name with a port, or with any port when there is none."""
 
     name: str
     port: int | None = None
 
 
 def parse_host(text: str) -> HostName | None:
-    """What a Host header says; None when it is not plainly `name` or `name:port`."""
-    found = _HOST.fullmatch(text.lower())
-    if found is None:
+    """Parse a Host header; None when it is not of the form `name` or `name:port`."""
+    matched = _HOST.fullmatch(text.lower())
+    if matched is None:
         return None
-    port = int(found[2]) if found[2] else None
-    if port is not None and port > _LARGEST_PORT:
+    port = int(matched[2]) if matched[2] else None
+    if port is not None and port > _MAX_PORT:
         return None
-    return HostName(found[1], port)
+    return HostName(matched[1], port)
+
+
+def _parse_origin(text: str) -> tuple[str, HostName] | None:
+    """Parse an Origin header into its scheme and host; None when it is not written as browsers write it."""
+    matched = _ORIGIN.fullmatch(text)
+    host = parse_host(matched[2]) if matched else None
+    if matched is None or host is None or matched[2] != matched[2].lower():
+        return None
+    return matched[1], host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustedHosts:
-    """Whom the server answers: under which names, and to pages of which origins."""
+    """The Host names that the server answers to, and the origins whose pages may use it."""
 
     hosts: frozenset[HostName]
     origins: frozenset[str] = frozenset()
 
-    def knows_host(self, header: str) -> bool:
+    def allows_host(self, header: str) -> bool:
         host = parse_host(header)
         return host is not None and (host in self.hosts or HostName(host.name) in self.hosts)
 
-    def trusts_origin(self, origin: str, *, host: str) -> bool:
-        """Listed exactly, or a page of this server itself. `host` is a Host header that `knows_host`.
+    def allows_origin(self, origin: str, *, host: str) -> bool:
+        """Whether an origin is listed, or is this server itself as the Host header `host` names it.
 
-        A page of this server may have come over TLS that somebody ended before us, so both schemes are its own.
+        Both schemes are accepted for the server itself: a reverse proxy may have terminated TLS.
         """
         if origin in self.origins:
             return True
-        found = _ORIGIN.fullmatch(origin)
-        own, page = parse_host(host), parse_host(found[2]) if found else None
-        if found is None or own is None or page is None or found[2] != found[2].lower():
+        own, page = parse_host(host), _parse_origin(origin)
+        if own is None or page is None:
             return False
-        standard = _DEFAULT_PORT[found[1]]
-        return (page.name, page.port or standard) == (own.name, own.port or standard)
+        scheme, page_host = page
+        default_port = _DEFAULT_PORTS[scheme]
+        return (page_host.name, page_host.port or default_port) == (own.name, own.port or default_port)
 
 
-def neighbours(*, listen: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> TrustedHosts:
-    """Loopback names are always answered; they cannot be rebound. Any port: a container publishes where it likes.
+def parse_trusted_hosts(*, listen: str, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> TrustedHosts:
+    """Collect the loopback names, the listening address and the configured names and origins.
+
+    Loopback names are safe because DNS rebinding cannot change them. They are valid on any port, since a container
+    may be published on any.
 
     Raises: ConfigurationInvalid naming PUBLIC_HOSTS or ALLOWED_ORIGINS.
     """
-    known = {HostName(name) for name in LOOPBACK_NAMES}
-    bound = parse_host(f"[{listen}]" if ":" in listen else listen)
-    if bound is not None and listen not in ("0.0.0.0", "::"):  # noqa: S104  # compared, not listened on
-        known.add(bound)
+    names = {HostName(name) for name in LOOPBACK_NAMES}
+    listening = parse_host(f"[{listen}]" if ":" in listen else listen)
+    if listening is not None and listen not in ("0.0.0.0", "::"):  # noqa: S104  # compared, not listened on
+        names.add(listening)
     for entry in hosts:
         host = parse_host(entry)
         if host is None:
             raise ConfigurationInvalid(f"PUBLIC_HOSTS: {entry[:80]!r} is not a name, or name:port")
-        known.add(host)
-    return TrustedHosts(hosts=frozenset(known), origins=frozenset(_checked_origin(origin) for origin in origins))
+        names.add(host)
+    return TrustedHosts(hosts=frozenset(names), origins=frozenset(_check_origin(origin) for origin in origins))
 
 
-def _checked_origin(entry: str) -> str:
-    found = _ORIGIN.fullmatch(entry)
-    host = parse_host(found[2]) if found else None
-    if found is None or host is None or found[2] != found[2].lower() or host.port == _DEFAULT_PORT[found[1]]:
+def _check_origin(entry: str) -> str:
+    origin = _parse_origin(entry)
+    if origin is None or origin[1].port == _DEFAULT_PORTS[origin[0]]:
         raise ConfigurationInvalid(
             f"ALLOWED_ORIGINS: {entry[:80]!r} is not an origin as browsers write it, such as https://console.example.com"
         )

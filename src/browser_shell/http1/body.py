@@ -1,123 +1,131 @@
-"""One connection that speaks HTTP/1.1: heads are read whole, bodies flow through without being kept."""
+"""Message bodies: decoding by length, by chunks or until the connection closes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import re
+from enum import Enum, auto
 
-import anyio
-from anyio.abc import SocketStream
+from browser_shell.http1.heads import Framing, MessageInvalid
 
-from browser_shell.http1.heads import Framing, MessageInvalid, chunk_size
-
-CONNECTION_OVER = (
-    MessageInvalid,
-    OSError,
-    TimeoutError,
-    anyio.EndOfStream,
-    anyio.BrokenResourceError,
-    anyio.ClosedResourceError,
-)
-"""The peer went away, spoke nonsense or fell asleep; either way its connection is of no more use."""
-
-_CHUNK_BYTES = 256 * 1024
-_LONGEST_LINE_BYTES = 4096
-_STALLED_SECONDS = 300.0
-_REFRESH_SECONDS = 10.0
+MAX_STRICT_CHUNKS = 16 * 1024
+"""A body of one-byte chunks costs more to parse than it carries."""
+_STRICT_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
+_LENIENT_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]*)?\r\n")
+_MAX_STRICT_LINE_BYTES = len(b"ffffffff\r\n")
+_MAX_LENIENT_LINE_BYTES = 4096
+_END_OF_LINE = b"\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
 
 
-class Wire:
-    """A stream with what has been read of it and not been used yet."""
+class _Expected(Enum):
+    """The next element of a chunked body (RFC 9112 §7.1)."""
 
-    def __init__(self, stream: SocketStream, *, max_head_bytes: int) -> None:
-        self.stream = stream
-        self.ahead = b""
-        self._max_head_bytes = max_head_bytes
-
-    async def send(self, data: bytes) -> None:
-        """Raises: TimeoutError when the peer takes nothing for a long time."""
-        with anyio.fail_after(_STALLED_SECONDS):
-            await self.stream.send(data)
-
-    async def read_more(self) -> None:
-        """Adds to `ahead`. Raises: anyio.EndOfStream."""
-        part = await self.stream.receive(_CHUNK_BYTES)
-        self.ahead = self.ahead + part if self.ahead else part
-
-    async def head(self) -> bytes:
-        """The next message up to its empty line. Raises: MessageInvalid, anyio.EndOfStream when there is none."""
-        searched = 0
-        while True:
-            end, after = _empty_line(self.ahead, searched)
-            if after:
-                head, self.ahead = self.ahead[:end], self.ahead[after:]
-                return head
-            if len(self.ahead) > self._max_head_bytes:
-                raise MessageInvalid("the head is too long", status=431)
-            if self.ahead and self.ahead[0] <= 0x20:
-                raise MessageInvalid("this is not HTTP")
-            searched = max(0, len(self.ahead) - 3)
-            await self.read_more()
-
-    async def body(self, framing: Framing, length: int) -> AsyncIterator[bytes]:
-        """The parts of a body as they come, without their framing. Raises: MessageInvalid when it breaks off."""
-        if framing is Framing.LENGTH:
-            async for part in self._exactly(length):
-                yield part
-        elif framing is Framing.CHUNKED:
-            while size := chunk_size(await self._line()):
-                async for part in self._exactly(size):
-                    yield part
-                if await self._line():
-                    raise MessageInvalid("a chunk that does not end")
-            while await self._line():
-                pass  # Trailers: nobody here reads them.
-        elif framing is Framing.CLOSE:
-            while self.ahead or not await self._at_end():
-                part, self.ahead = self.ahead, b""
-                yield part
-
-    async def _exactly(self, length: int) -> AsyncIterator[bytes]:
-        while length:
-            if not self.ahead:
-                await self.read_more()
-            part, self.ahead = self.ahead[:length], self.ahead[length:]
-            length -= len(part)
-            yield part
-
-    async def _line(self) -> bytes:
-        while b"\r\n" not in self.ahead:
-            if len(self.ahead) > _LONGEST_LINE_BYTES:
-                raise MessageInvalid("a chunk line is too long")
-            await self.read_more()
-        line, _, self.ahead = self.ahead.partition(b"\r\n")
-        return line
-
-    async def _at_end(self) -> bool:
-        try:
-            await self.read_more()
-        except anyio.EndOfStream:
-            return True
-        return False
+    CHUNK_SIZE = auto()
+    CHUNK_DATA = auto()
+    CHUNK_END = auto()
+    TRAILER = auto()
 
 
-async def pour(source: Wire, framing: Framing, length: int, sink: Wire) -> None:
-    """Copies a body. What has no length is chunked anew. Raises: one of CONNECTION_OVER, and then no end is written."""
-    chunked = framing in (Framing.CHUNKED, Framing.CLOSE)
-    with anyio.CancelScope() as scope:
-        renewed = anyio.current_time()
-        scope.deadline = renewed + _STALLED_SECONDS
-        async for part in source.body(framing, length):
-            await sink.stream.send(b"%x\r\n%s\r\n" % (len(part), part) if chunked else part)
-            now = anyio.current_time()
-            if now - renewed > _REFRESH_SECONDS:
-                renewed, scope.deadline = now, now + _STALLED_SECONDS
-        if chunked:
-            await sink.stream.send(b"0\r\n\r\n")
-        return
-    raise TimeoutError("nothing has moved for a long time")
+class BodyReader:
+    """Decodes one body, in time linear in its size however it is split.
+
+    Chunk extensions and trailers are refused. With `lenient` they are dropped, as RFC 9112 §7.1 requires of
+    recipients, and the number of chunks is not limited.
+    """
+
+    def __init__(self, framing: Framing, length: int | None = None, *, lenient: bool = False) -> None:
+        self.complete = framing is Framing.NONE or (framing is Framing.LENGTH and not length)
+        self.unused = b""
+        """Bytes of the last `feed` that came after the end of the body."""
+        self._framing = framing
+        self._remaining = length or 0
+        """Bytes until the end of the body, or of the current chunk."""
+        self._lenient = lenient
+        self._expected = _Expected.CHUNK_SIZE
+        self._line = bytearray()
+        self._chunks = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the content in `data`, without its framing. Raises: MessageInvalid."""
+        if self.complete:
+            self.unused = data
+            return b""
+        match self._framing:
+            case Framing.CHUNKED:
+                return self._feed_chunked(data)
+            case Framing.LENGTH:
+                content, self.unused = data[: self._remaining], data[self._remaining :]
+                self._remaining -= len(content)
+                self.complete = self._remaining == 0
+                return content
+            case _:
+                return data
+
+    def end_of_input(self) -> None:
+        """Handle the end of the connection. Raises: MessageInvalid when the body is incomplete."""
+        if not self.complete and self._framing is not Framing.UNTIL_CLOSE:
+            raise MessageInvalid("the connection ended before the body")
+        self.complete = True
+
+    def _feed_chunked(self, data: bytes) -> bytes:
+        content: list[bytes] = []
+        position = 0
+        while position < len(data) and not self.complete:
+            if self._expected is _Expected.CHUNK_DATA:
+                part = data[position : position + self._remaining]
+                content.append(part)
+                position += len(part)
+                self._remaining -= len(part)
+                if not self._remaining:
+                    self._expected = _Expected.CHUNK_END
+            else:
+                position = self._feed_line(data, position)
+        self.unused = data[position:]
+        return b"".join(content)
+
+    def _feed_line(self, data: bytes, position: int) -> int:
+        """Collect a line and handle it once it is complete. Returns the position after the bytes used."""
+        room = self._max_line_bytes() - len(self._line)
+        line_end = data.find(b"\n", position, position + room) + 1
+        used_until = line_end or min(len(data), position + room)
+        self._line += data[position:used_until]
+        if line_end:
+            line = bytes(self._line)
+            self._line.clear()
+            self._handle_line(line)
+        elif len(self._line) == self._max_line_bytes():
+            raise MessageInvalid("malformed chunk")
+        return used_until
+
+    def _max_line_bytes(self) -> int:
+        if self._expected is _Expected.CHUNK_END or (self._expected is _Expected.TRAILER and not self._lenient):
+            return len(_END_OF_LINE)
+        return _MAX_LENIENT_LINE_BYTES if self._lenient else _MAX_STRICT_LINE_BYTES
+
+    def _handle_line(self, line: bytes) -> None:
+        match self._expected:
+            case _Expected.CHUNK_SIZE:
+                self._start_chunk(line)
+            case _Expected.CHUNK_END if line == _END_OF_LINE:
+                self._expected = _Expected.CHUNK_SIZE
+            case _Expected.TRAILER if line == _END_OF_LINE:
+                self.complete = True
+            case _Expected.TRAILER if self._lenient and line.endswith(_END_OF_LINE):
+                pass
+            case _:
+                raise MessageInvalid("malformed chunk")
+
+    def _start_chunk(self, line: bytes) -> None:
+        size = (_LENIENT_SIZE_LINE if self._lenient else _STRICT_SIZE_LINE).fullmatch(line)
+        if size is None:
+            raise MessageInvalid("malformed chunk size")
+        self._chunks += 1
+        if self._chunks > MAX_STRICT_CHUNKS and not self._lenient:
+            raise MessageInvalid("too many chunks", status=413)
+        self._remaining = int(size[1], 16)
+        self._expected = _Expected.CHUNK_DATA if self._remaining else _Expected.TRAILER
 
 
-def _empty_line(data: bytes, start: int) -> tuple[int, int]:
-    """Where the head ends and where the rest begins; (0, 0) when it has not ended."""
-    ends = [(at, at + len(mark)) for mark in (b"\r\n\r\n", b"\n\n") if (at := data.find(mark, start)) >= 0]
-    return min(ends, default=(0, 0))
+def encode_chunk(content: bytes) -> bytes:
+    """Frame content as one chunk. Empty content makes no chunk, because an empty chunk ends the body."""
+    return b"%x\r\n%s\r\n" % (len(content), content) if content else b""

@@ -1,53 +1,96 @@
-"""HTTP/1.1 heads as bytes: what they say, and where the message that they begin ends. Strict, and without I/O.
+"""Message heads: the start line and the header fields.
 
-RFC 9112. Written for speed: a page has a hundred resources, and a parser for every case costs half a millisecond each.
+The parser accepts less than RFC 9112 allows. A head that two parsers could read differently is refused, because such
+differences are what request smuggling is made of (RFC 9112 §11.2).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import TypeAlias
+from enum import Enum, auto
+from typing import ClassVar
 
-Fields: TypeAlias = list[tuple[bytes, bytes]]
-
-_REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([!-~]+) HTTP/1\.1")
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"
+_REQUEST_LINE = re.compile(rb"(" + _TOKEN + rb"{1,32}) ([!-~]+) HTTP/1\.([01])")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t -~\x80-\xff]*))?")
-_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t -~\x80-\xff]*)")
-_LENGTH = re.compile(rb"[0-9]{1,18}")
-_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]*)?")
-# Between two hops only; RFC 9110 section 7.6.1. The rest of a message is the origin's and the browser's business.
-_HOP_BY_HOP = frozenset(
-    {
-        b"connection",
-        b"proxy-connection",
-        b"proxy-authorization",
-        b"proxy-authenticate",
-        b"keep-alive",
-        b"te",
-        b"upgrade",
-    }
+_FIELD = re.compile(rb"(" + _TOKEN + rb"+):([\t -~\x80-\xff]*)")
+_CONTENT_LENGTH = re.compile(rb"[0-9]{1,15}")
+_WEBSOCKET_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
+_CONTROL_CHARACTER = rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+_SINGLETONS = (
+    b"authorization",
+    b"content-encoding",
+    b"content-length",
+    b"content-type",
+    b"expect",
+    b"host",
+    b"mcp-protocol-version",
+    b"mcp-session-id",
+    b"origin",
+    b"sec-websocket-key",
+    b"sec-websocket-version",
+    b"transfer-encoding",
+    b"upgrade",
 )
-# What says where a message ends, and for whom it is. We write these ourselves, so that they are said once.
-_OURS = frozenset({b"host", b"content-length", b"transfer-encoding", b"trailer"})
+"""Request fields that may occur once. Implementations differ in whether the first or the last of two counts."""
 
 
 class MessageInvalid(Exception):
-    """Not HTTP, or HTTP with two meanings."""
+    """A message that is not HTTP/1.1, or that has more than one possible reading."""
 
-    def __init__(self, what: str, *, status: int = 400) -> None:
-        super().__init__(what)
+    def __init__(self, reason: str, *, status: int = 400) -> None:
+        super().__init__(reason)
+        self.reason = reason
         self.status = status
+        """HTTP status of the answer to a request that is refused for this reason."""
 
 
 class Framing(Enum):
-    """Where a body ends."""
+    """How the end of a body is found (RFC 9112 §6.3)."""
 
-    NONE = "there is none"
-    LENGTH = "after so many bytes"
-    CHUNKED = "with an empty chunk"
-    CLOSE = "with the connection"
+    NONE = auto()
+    LENGTH = auto()
+    CHUNKED = auto()
+    UNTIL_CLOSE = auto()
+
+
+class Headers:
+    """Header fields in the order received. Lookups take names in lower case."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        """Parse field lines. Raises: MessageInvalid."""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._values: dict[bytes, list[bytes]] = {}
+        for line in lines:
+            field = _FIELD.fullmatch(line)
+            if field is None:
+                raise MessageInvalid("malformed header")
+            name, value = field[1], field[2].strip(b" \t")
+            self._fields.append((name, value))
+            self._values.setdefault(name.lower(), []).append(value)
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield names as they were received, with their values."""
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __contains__(self, name: bytes) -> bool:
+        return name in self._values
+
+    def get(self, name: bytes, default: bytes = b"") -> bytes:
+        """Return the first value."""
+        return self._values[name][0] if name in self._values else default
+
+    def get_all(self, name: bytes) -> list[bytes]:
+        return self._values.get(name, [])
+
+    def list_members(self, name: bytes) -> set[bytes]:
+        """Return the members of a comma-separated list (RFC 9110 §5.6.1) in lower case."""
+        return {member.strip(b" \t").lower() for value in self.get_all(name) for member in value.split(b",")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +98,28 @@ class Request:
     """The head of a request."""
 
     method: bytes
-    target: str
-    fields: Fields
+    target: bytes
+    headers: Headers
     framing: Framing
     length: int
-    closes: bool
-    """Whether the client wants to end after this exchange."""
+    """Bytes in the body. 0 unless the framing is LENGTH."""
+
+    @property
+    def closes(self) -> bool:
+        """Whether the client closes the connection after the response."""
+        # Clients of a proxy may write Proxy-Connection instead (RFC 9112 §C.2.2).
+        return any(b"close" in self.headers.list_members(name) for name in (b"connection", b"proxy-connection"))
+
+    @property
+    def is_websocket_handshake(self) -> bool:
+        """Whether this is a complete opening handshake (RFC 6455 §4.2.1)."""
+        return (
+            self.method == b"GET"
+            and b"upgrade" in self.headers.list_members(b"connection")
+            and self.headers.get(b"upgrade").lower() == b"websocket"
+            and self.headers.get(b"sec-websocket-version") == b"13"
+            and _WEBSOCKET_KEY.fullmatch(self.headers.get(b"sec-websocket-key")) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,120 +128,158 @@ class Response:
 
     status: int
     reason: bytes
-    fields: Fields
+    headers: Headers
     framing: Framing
-    length: int
+    length: int | None
+    """Content-Length. Present without a body in the response to a HEAD request."""
     closes: bool
+    """Whether the server closes the connection after this response."""
+
+
+class RequestHeadReader:
+    """Collects the bytes of a request head, in time linear in their number however they are split."""
+
+    _empty_line: ClassVar = re.compile(rb"\r\n\r\n")
+    _invalid_bytes: ClassVar = re.compile(_CONTROL_CHARACTER + rb"|(?:^|[^\r])\n|\r[^\n]")
+    _start_line: ClassVar = _REQUEST_LINE
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._received = bytearray()
+        self._start_line_is_valid = False
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a part of a head has been received."""
+        return bool(self._received)
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """Return the head without its empty line and the bytes after it; None while the head is incomplete.
+
+        Raises: MessageInvalid as soon as the bytes cannot become a valid head.
+        """
+        known = len(self._received)
+        self._received += data
+        empty_line = self._empty_line.search(self._received, max(0, known - 3))
+        end = empty_line.end() if empty_line else len(self._received)
+        if self._invalid_bytes.search(self._received, max(0, known - 1), end):
+            raise MessageInvalid("not HTTP/1.1")
+        if end > self._max_bytes:
+            raise MessageInvalid("the head is too large", status=431)
+        self._check_start_line(known)
+        if empty_line is None:
+            return None
+        head, rest = bytes(self._received[: empty_line.start()]), bytes(self._received[end:])
+        self._received.clear()
+        self._start_line_is_valid = False
+        return head, rest
+
+    def _check_start_line(self, known: int) -> None:
+        if self._start_line_is_valid:
+            return
+        line_end = self._received.find(b"\n", known)
+        if line_end >= 0:
+            self._start_line_is_valid = bool(self._start_line.fullmatch(self._received[:line_end].removesuffix(b"\r")))
+            if not self._start_line_is_valid:
+                raise MessageInvalid("not HTTP/1.1")
+
+
+class ResponseHeadReader(RequestHeadReader):
+    """The same for a response head, whose lines may end in LF alone, as old servers write them (RFC 9112 §2.2)."""
+
+    _empty_line: ClassVar = re.compile(rb"\r?\n\r?\n")
+    _invalid_bytes: ClassVar = re.compile(_CONTROL_CHARACTER)
+    _start_line: ClassVar = _STATUS_LINE
 
 
 def parse_request(head: bytes) -> Request:
-    """From the bytes before the empty line. Raises: MessageInvalid."""
-    first, *rest = head.split(b"\r\n")
-    line = _REQUEST_LINE.fullmatch(first)
-    if line is None:
-        raise MessageInvalid("no request line")
-    fields = _parse_fields(rest)
-    if sum(name.lower() == b"host" for name, _ in fields) != 1:
-        raise MessageInvalid("there must be one Host")
-    lengths, codings = _values(fields, b"content-length"), _values(fields, b"transfer-encoding")
-    if lengths and codings:
-        raise MessageInvalid("two ways to say where the body ends")
-    framing, length = _framing(lengths, codings) if lengths or codings else (Framing.NONE, 0)
-    return Request(
-        method=line[1],
-        target=line[2].decode("ascii"),
-        fields=fields,
-        framing=framing,
-        length=length,
-        closes=b"close" in _tokens(fields),
-    )
+    """Parse the bytes before the empty line. Raises: MessageInvalid."""
+    request_line, *lines = head.split(b"\r\n")
+    matched = _REQUEST_LINE.fullmatch(request_line)
+    if matched is None:
+        raise MessageInvalid("not an HTTP/1.1 request")
+    method, target, minor_version = matched.groups()
+    if minor_version != b"1":
+        raise MessageInvalid("only HTTP/1.1 is supported", status=505)
+    headers = Headers(lines)
+    for name in _SINGLETONS:
+        if len(headers.get_all(name)) > 1:
+            raise MessageInvalid(f"more than one {name.decode()} header")
+    if b"host" not in headers:
+        raise MessageInvalid("no Host header")  # RFC 9112 §3.2
+    if headers.get(b"expect", b"100-continue").lower() != b"100-continue":
+        raise MessageInvalid("unknown expectation", status=417)
+    framing, length = _request_framing(headers)
+    if method in (b"GET", b"HEAD") and (framing is Framing.CHUNKED or length):
+        raise MessageInvalid("a GET or HEAD request has no body")  # RFC 9110 §9.3.1 warns of smuggling
+    return Request(method=method, target=target, headers=headers, framing=framing, length=length)
 
 
 def parse_response(head: bytes, *, method: bytes) -> Response:
-    """From the bytes before the empty line of an answer to `method`. Raises: MessageInvalid."""
-    # Old servers end their lines without a carriage return, and browsers let them.
-    first, *rest = head.replace(b"\r\n", b"\n").split(b"\n")
-    line = _STATUS_LINE.fullmatch(first)
-    if line is None:
-        raise MessageInvalid("no status line")
-    fields = _parse_fields(rest)
-    status = int(line[2])
-    codings = _values(fields, b"transfer-encoding")
-    framing, length = _framing([] if codings else _values(fields, b"content-length"), codings)
-    bodiless = method == b"HEAD" or status < 200 or status in (204, 304)
+    """Parse the bytes before the empty line of a response to a `method` request. Raises: MessageInvalid."""
+    status_line, *lines = head.replace(b"\r\n", b"\n").split(b"\n")
+    matched = _STATUS_LINE.fullmatch(status_line)
+    if matched is None:
+        raise MessageInvalid("not an HTTP/1.1 response")
+    headers, status = Headers(lines), int(matched[2])
+    framing, length = _response_framing(headers)
+    # RFC 9112 §6.3: these responses end with their head, whatever their headers announce.
+    if method == b"HEAD" or status < 200 or status in (204, 304):
+        framing = Framing.NONE
+    is_http_1_0 = matched[1] == b"0"
     return Response(
         status=status,
-        reason=line[3] or b"",
-        fields=fields,
-        framing=Framing.NONE if bodiless else framing,
-        length=length if framing is Framing.LENGTH else -1,
-        closes=line[1] == b"0" or b"close" in _tokens(fields) or (framing is Framing.CLOSE and not bodiless),
+        reason=matched[3] or b"",
+        headers=headers,
+        framing=framing,
+        length=length,
+        closes=is_http_1_0 or framing is Framing.UNTIL_CLOSE or b"close" in headers.list_members(b"connection"),
     )
 
 
-def write_request(request: Request, *, path: str, authority: str) -> bytes:
-    """The head as the origin gets it: with the host that was judged, and one word about the body's end."""
-    lines = [b"%s %s HTTP/1.1" % (request.method, path.encode("ascii")), b"Host: " + authority.encode("ascii")]
-    lines += _end_to_end(request.fields)
-    if request.framing is Framing.CHUNKED:
-        lines.append(b"Transfer-Encoding: chunked")
-    elif request.framing is Framing.LENGTH:
-        lines.append(b"Content-Length: %d" % request.length)
-    return b"\r\n".join(lines) + b"\r\n\r\n"
-
-
-def write_response(response: Response, *, closes: bool) -> bytes:
-    """The head as the browser gets it. A body that ended with its connection becomes a chunked one."""
-    lines = [b"HTTP/1.1 %d %s" % (response.status, response.reason), *_end_to_end(response.fields)]
-    if response.framing in (Framing.CHUNKED, Framing.CLOSE):
-        lines.append(b"Transfer-Encoding: chunked")
-    elif response.length >= 0:
-        lines.append(b"Content-Length: %d" % response.length)
-    if closes:
-        lines.append(b"Connection: close")
-    return b"\r\n".join(lines) + b"\r\n\r\n"
-
-
-def chunk_size(line: bytes) -> int:
-    """Raises: MessageInvalid."""
-    found = _CHUNK_LINE.fullmatch(line)
-    if found is None:
-        raise MessageInvalid("no chunk size")
-    return int(found[1], 16)
-
-
-def _parse_fields(lines: list[bytes]) -> Fields:
-    fields: Fields = []
-    for line in lines:
-        found = _FIELD.fullmatch(line)
-        if found is None:
-            raise MessageInvalid("no header line")
-        fields.append((found[1], found[2].strip(b" \t")))
-    return fields
-
-
-def _values(fields: Fields, name: bytes) -> list[bytes]:
-    return [value for field, value in fields if field.lower() == name]
-
-
-def _framing(lengths: list[bytes], codings: list[bytes]) -> tuple[Framing, int]:
-    if codings:
-        if [coding.lower() for coding in codings] != [b"chunked"]:
-            raise MessageInvalid("an unknown transfer coding", status=501)
+def _request_framing(headers: Headers) -> tuple[Framing, int]:
+    if b"transfer-encoding" in headers:
+        # RFC 9112 §6.3: a request with both is refused, as an attempt to smuggle a second one.
+        if b"content-length" in headers:
+            raise MessageInvalid("both Transfer-Encoding and Content-Length")
+        _require_chunked(headers)
         return Framing.CHUNKED, 0
-    if not lengths:
-        return Framing.CLOSE, 0
-    if len(set(lengths)) != 1 or not _LENGTH.fullmatch(lengths[0]):
-        raise MessageInvalid("no one length")
-    return Framing.LENGTH, int(lengths[0])
+    if b"content-length" in headers:
+        return Framing.LENGTH, _content_length(headers)
+    return Framing.NONE, 0
 
 
-def _tokens(fields: Fields) -> set[bytes]:
-    """What the Connection headers name."""
-    named = b",".join(_values(fields, b"connection") + _values(fields, b"proxy-connection"))
-    return {token.strip(b" \t").lower() for token in named.split(b",")} if named else set()
+def _response_framing(headers: Headers) -> tuple[Framing, int | None]:
+    if b"transfer-encoding" in headers:
+        # RFC 9112 §6.3: in a response, Transfer-Encoding overrides Content-Length.
+        _require_chunked(headers)
+        return Framing.CHUNKED, None
+    if b"content-length" in headers:
+        return Framing.LENGTH, _content_length(headers)
+    return Framing.UNTIL_CLOSE, None
 
 
-def _end_to_end(fields: Fields) -> list[bytes]:
-    dropped = _HOP_BY_HOP | _OURS | _tokens(fields)
-    return [b"%s: %s" % (name, value) for name, value in fields if name.lower() not in dropped]
+def _require_chunked(headers: Headers) -> None:
+    if [coding.lower() for coding in headers.get_all(b"transfer-encoding")] != [b"chunked"]:
+        raise MessageInvalid("a Transfer-Encoding other than chunked")
+
+
+def _content_length(headers: Headers) -> int:
+    # RFC 9110 §8.6 allows a recipient to accept a repeated value. Origins send it, and browsers accept it.
+    values = set(headers.get_all(b"content-length"))
+    value = values.pop()
+    if values or not _CONTENT_LENGTH.fullmatch(value):
+        raise MessageInvalid("invalid Content-Length")
+    return int(value)
+
+
+def write_head(start_line: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Serialise a head with its empty line."""
+    return b"\r\n".join([start_line, *(b"%s: %s" % field for field in fields), b"", b""])
+
+
+def write_final_response(status: int, reason: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    """Serialise a whole response that announces the end of its connection."""
+    fields = {**headers, "Content-Length": str(len(body)), "Connection": "close"}
+    encoded = ((name.encode("ascii"), value.encode("latin-1")) for name, value in fields.items())
+    return write_head(f"HTTP/1.1 {status} {reason}".encode("ascii"), encoded) + body

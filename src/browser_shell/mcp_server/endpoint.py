@@ -16,12 +16,12 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from browser_shell import __version__
-from browser_shell.asgi.disconnect import departure_of
-from browser_shell.asgi.request_headers import request_headers
+from browser_shell.asgi.disconnect import disconnect_signal
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.errors import CallRefused, UnknownTool
 from browser_shell.core.json_values import JsonObject, JsonValue
@@ -161,7 +161,7 @@ class McpEndpoint:
                 await JSONResponse(error_response(types.INVALID_REQUEST, "Invalid Request"), 400)(scope, receive, send)
                 return
             receive = _replay(first, receive)
-        headers = request_headers(scope)
+        headers = Headers(scope=scope)
         if scope["method"] == "GET" and not _accepts_events(headers):
             message = "Not Acceptable: a GET is answered with an event stream; accept text/event-stream"
             await JSONResponse(error_response(types.INVALID_REQUEST, message), 406)(scope, receive, send)
@@ -169,9 +169,9 @@ class McpEndpoint:
         if _needs_session(scope, headers, request):
             await self._legacy_sessions(principal_of(scope).subject, scope, receive, send)
             return
-        departure = departure_of(scope)
-        if departure is not None and self._fits_json_response(headers, request):
-            with departure.calls(scope[_CANCEL_SCOPE].cancel):
+        signal = disconnect_signal(scope)
+        if signal is not None and self._fits_json_response(headers, request):
+            with signal.on_disconnect(scope[_CANCEL_SCOPE].cancel):
                 await self._json_manager.handle_request(scope, receive, send)
         else:
             await self._stream_manager.handle_request(scope, receive, send)
@@ -243,4 +243,4 @@ def _needs_session(scope: Scope, headers: Mapping[str, str], request: JsonValue)
 def _trace_id(params: types.CallToolRequestParams, scope: Scope) -> str:
     """Return the trace id of the call's `_meta` (SEP-414), or of the HTTP request."""
     own = trace_id_of((params.meta or {}).get("traceparent"))
-    return own or (trace_id_of(request_headers(scope).get("traceparent")) if "headers" in scope else "")
+    return own or (trace_id_of(Headers(scope=scope).get("traceparent")) if "headers" in scope else "")

@@ -16,15 +16,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from browser_shell.asgi.request_headers import request_headers
-from browser_shell.asgi.request_limits import MAX_REQUESTS_AT_ONCE
 from browser_shell.core.ports import Clock
 from browser_shell.mcp_server.json_rpc import error_response
 
 MAX_SESSIONS = 256
-MAX_SESSIONS_PER_SUBJECT = MAX_REQUESTS_AT_ONCE // 2
-"""A listening client holds one request open and needs another for its calls, so a subject cannot use more at once.
-Eight subjects are needed to fill all places."""
+MAX_SESSIONS_PER_SUBJECT = 32
+"""Half of the concurrent requests of a subject (`http/request_limits.py`): a listening client holds one request open
+and needs another for its calls. Eight subjects are needed to fill all places."""
 LOG_INTERVAL_SECONDS = 60.0
 """Between two log events about refused sessions."""
 
@@ -65,7 +63,7 @@ class LegacySessions:
 
     async def __call__(self, subject: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of a session, or the `initialize` request that opens one."""
-        session_id = request_headers(scope).get(_SESSION_ID)
+        session_id = Headers(scope=scope).get(_SESSION_ID)
         session = self._open.get(session_id) if session_id is not None else None
         if session_id is not None and session is not None and session.subject == subject:
             await self._continue(session_id, session, scope, receive, send)

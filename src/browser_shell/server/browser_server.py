@@ -38,16 +38,14 @@ from browser_shell.core.decisions import refusal_type
 from browser_shell.core.egress import Denial
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import AuditLog, Clock, HumanControl
-from browser_shell.egress.denial_audit import DenialRecords
+from browser_shell.egress.denials import DenialAudit, RecentDenials
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
-from browser_shell.egress.recent_denials import RecentDenials
 from browser_shell.egress.resolver import SystemResolver
 from browser_shell.hooks.chain import installed_hooks, standard_chain
 from browser_shell.ops.health import Probe
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.policy.urls import parse_target
 from browser_shell.process.accounts import (
     Account,
     account_to_drop_to,
@@ -84,7 +82,7 @@ class BrowserParts:
     sandbox: BrowserSandbox
     policy: UrlPolicy
     resolver: SystemResolver
-    denial_records: DenialRecords
+    denial_audit: DenialAudit
 
 
 @asynccontextmanager
@@ -171,7 +169,7 @@ async def _running(browser: BrowserParts, audit: JsonLinesAudit) -> AsyncIterato
             browser.supervisor.run,
             browser.sessions.expire_idle,
             browser.driver.keep_spares,
-            browser.denial_records.tend,
+            browser.denial_audit.run,
             audit.run_checkpoints,
             _reap_orphans,
         ):
@@ -240,10 +238,8 @@ def build_browser(
         denials.add(denial)
         show_activity(denial_activity(denial, at=clock.wall()))
 
-    records = DenialRecords(audit=audit, clock=clock)
-    dialer = Dialer(
-        rules=policy, parse=parse_target, resolver=resolver, audit=records, clock=clock, on_denial=on_denial
-    )
+    denial_audit = DenialAudit(audit=audit, clock=clock)
+    dialer = Dialer(rules=policy, resolver=resolver, audit=denial_audit, clock=clock, on_denial=on_denial)
     proxy = EgressProxy(dialer=dialer, requester_at=addresses.requester_at)
     supervisor = BrowserSupervisor(
         display=_display(settings, layout, account),
@@ -286,7 +282,7 @@ def build_browser(
         sandbox=sandbox,
         policy=policy,
         resolver=resolver,
-        denial_records=records,
+        denial_audit=denial_audit,
     )
 
 

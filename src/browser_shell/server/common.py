@@ -20,8 +20,8 @@ from starlette.types import ASGIApp
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import AuditLog, CallHandler, Clock
-from browser_shell.http.front import FrontSettings, build_front
-from browser_shell.http.routes import neighbours
+from browser_shell.http.gateway import GatewaySettings, build_gateway
+from browser_shell.http.routes import parse_trusted_hosts
 from browser_shell.http.server import is_loopback, listen_on, serve_listener
 from browser_shell.http.tokens import Access, NoAuth, access_by_key, throwaway_access
 from browser_shell.limits.gate import LimitsGate, open_gate
@@ -77,13 +77,13 @@ async def serve_over_http(
     # Listen before anything starts: a port in use is then reported at once, and a free one stays reserved.
     listener = listen_on(settings.host, settings.port)
     metrics, metrics_address = Metrics(), read_metrics_address(settings.access.metrics_address)
-    front_settings = _front_settings(settings)
+    gateway_settings = _gateway_settings(settings)
 
     async def connect(server: AssembledServer) -> None:
-        app = build_front(
-            front_settings,
+        app = build_gateway(
+            gateway_settings,
             handler=server.pipeline,
-            callers=access.authenticator,
+            authenticator=access.authenticator,
             viewer=server.viewer() if server.viewer is not None else None,
             audit=server.audit,
             clock=server.clock,
@@ -175,10 +175,10 @@ def open_audit(settings: Settings, directory_name: str) -> JsonLinesAudit:
     )
 
 
-def _front_settings(settings: Settings) -> FrontSettings:
+def _gateway_settings(settings: Settings) -> GatewaySettings:
     """Raises: ConfigurationInvalid."""
-    return FrontSettings(
-        neighbours=neighbours(
+    return GatewaySettings(
+        trusted_hosts=parse_trusted_hosts(
             listen=settings.host, hosts=settings.access.public_hosts, origins=settings.access.allowed_origins
         ),
         ticket_seconds=settings.access.ticket_seconds,

@@ -37,13 +37,9 @@ _CONTENT_SECURITY_POLICY = (
 )
 _HEADERS = {
     "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-    # The URL may hold a ticket.
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
 }
+"""In addition to `asgi.responses.SECURITY_HEADERS`, which the gateway adds."""
 
 
 def build_viewer_app(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -36,8 +35,6 @@ WITH_MESSAGES = "browser-shell.v1"
 RFB_ONLY = "binary"
 """Subprotocol of other VNC clients. Most of them request none, and get the same."""
 
-MAX_VIEWERS = 16
-MAX_VIEWERS_OF_A_SUBJECT = 8
 MAX_FRAME_BYTES = 256 * 1024
 DISPLAY_SECONDS = 10.0
 """Timeout for a display that is being restarted."""
@@ -67,7 +64,6 @@ TOO_LONG = CloseReason(1009, "the frame is too long")
 UNRECORDED = CloseReason(1011, "viewers cannot be recorded, so there are none")
 DISPLAY_ENDED = CloseReason(1012, "the display was restarted")
 NO_DISPLAY = CloseReason(1013, "the display is not there")
-FULL = CloseReason(1013, "too many viewers")
 TOO_SLOW = CloseReason(1013, "the viewer is too slow")
 EXPIRED = CloseReason(4401, "the token has expired")
 
@@ -108,7 +104,6 @@ class VncBridge:
         self._audit = audit
         self._clock = clock
         self._new_id = new_id
-        self._viewers: Counter[str] = Counter()
         """Open sockets by subject."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,35 +124,22 @@ class VncBridge:
             await socket.close(end.code, end.reason)
 
     async def _serve(self, socket: WebSocket, grant: TicketGrant, *, has_messages: bool) -> CloseReason:
-        if self._viewers.total() >= MAX_VIEWERS or self._viewers[grant.subject] >= MAX_VIEWERS_OF_A_SUBJECT:
-            return FULL
         viewer_id = self._new_id()
         try:
-            with self._counted(grant.subject):
-                async with self._recorded(grant, viewer_id), AsyncExitStack() as stack:
-                    control = None
-                    if grant.mode is ViewMode.CONTROL:
-                        control = await stack.enter_async_context(
-                            self._takeover.viewer_control(subject=grant.subject, viewer_id=viewer_id)
-                        )
-                    display = await stack.enter_async_context(await self._connect_display())
-                    return await self._relay(
-                        _Viewer(socket=socket, grant=grant, display=display, control=control, has_messages=has_messages)
+            async with self._recorded(grant, viewer_id), AsyncExitStack() as stack:
+                control = None
+                if grant.mode is ViewMode.CONTROL:
+                    control = await stack.enter_async_context(
+                        self._takeover.viewer_control(subject=grant.subject, viewer_id=viewer_id)
                     )
+                display = await stack.enter_async_context(await self._connect_display())
+                return await self._relay(
+                    _Viewer(socket=socket, grant=grant, display=display, control=control, has_messages=has_messages)
+                )
         except AuditUnavailable:
             return UNRECORDED
         except BrowserUnavailable:
             return NO_DISPLAY
-
-    @contextmanager
-    def _counted(self, subject: str) -> Iterator[None]:
-        self._viewers[subject] += 1
-        try:
-            yield
-        finally:
-            self._viewers[subject] -= 1
-            if not self._viewers[subject]:
-                del self._viewers[subject]
 
     @asynccontextmanager
     async def _recorded(self, grant: TicketGrant, viewer_id: str) -> AsyncIterator[None]:

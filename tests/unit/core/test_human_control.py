@@ -12,7 +12,7 @@ import pytest
 from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
 from browser_shell.core.errors import ErrorCode, HumanInControl
 from browser_shell.core.ports import BrowserSession, ignore_progress
-from browser_shell.egress.recent_denials import RecentDenials
+from browser_shell.egress.denials import RecentDenials
 from support.fakes import (
     FakeClock,
     FakePerson,

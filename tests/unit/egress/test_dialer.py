@@ -1,4 +1,4 @@
-"""One connection: resolved once, every answer judged, and only a judged address dialled."""
+"""One connection: a single lookup, a decision on every address, and a dial to one of them."""
 
 from __future__ import annotations
 
@@ -7,45 +7,47 @@ import pytest
 
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.egress.denials import RecentDenials
 from browser_shell.egress.dialer import EgressDenied, EgressFailed
-from browser_shell.egress.recent_denials import RecentDenials
-from support.egress import ALICE, RecordingConnect, ScriptedResolver, a_dialer, an_origin, answering
+from support.egress import ALICE, RecordingConnect, ScriptedResolver, make_dialer, responding, running_origin
 from support.fakes import RecordingAudit, SilentResolver
 
 PUBLIC, OTHER_PUBLIC = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 
 
-class FullDisk(RecordingAudit):
+class FailingAudit(RecordingAudit):
     async def record(self, record: AuditRecord) -> None:
         raise AuditUnavailable("no space left")
 
 
-async def test_the_judged_address_is_dialled_and_the_name_is_asked_for_once() -> None:
+async def test_resolved_address_is_dialled_after_one_lookup() -> None:
     resolver, connect, audit = ScriptedResolver({"a.example": [[PUBLIC]]}), RecordingConnect(), RecordingAudit()
     with pytest.raises(EgressFailed):
-        await a_dialer(resolver=resolver, connect=connect, audit=audit).dial(ALICE, "https://a.example:8443/secret?q")
+        await make_dialer(resolver=resolver, connect=connect, audit=audit).dial(
+            ALICE, "https://a.example:8443/secret?q"
+        )
     assert connect.dialled == [(PUBLIC, 8443)]
-    assert resolver.asked == ["a.example"]
+    assert resolver.lookups == ["a.example"]
     (record,) = audit.records
     assert record.kind is RecordKind.EGRESS_CONNECT
     assert (record.subject, record.session_id, record.host) == ("alice", "s1", "a.example:8443")
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
-    async with an_origin(answering()) as origin:
-        connect = RecordingConnect(plays={OTHER_PUBLIC: origin.port})
+async def test_next_address_is_tried_when_one_fails() -> None:
+    async with running_origin(responding()) as origin:
+        connect = RecordingConnect(origins={OTHER_PUBLIC: origin.port})
         resolver = ScriptedResolver({"a.example": [[PUBLIC, OTHER_PUBLIC]]})
-        dialled = await a_dialer(resolver=resolver, connect=connect).dial(ALICE, "http://a.example/")
+        dialled = await make_dialer(resolver=resolver, connect=connect).dial(ALICE, "http://a.example/")
         await dialled.stream.aclose()
     assert connect.dialled == [(PUBLIC, 80), (OTHER_PUBLIC, 80)]
     assert dialled.target.host == "a.example"
 
 
-async def test_no_more_than_four_addresses_are_tried() -> None:
+async def test_at_most_four_addresses_are_tried() -> None:
     connect = RecordingConnect()
     resolver = ScriptedResolver({"a.example": [[f"93.184.215.{n}" for n in range(1, 20)]]})
     with pytest.raises(EgressFailed):
-        await a_dialer(resolver=resolver, connect=connect).dial(ALICE, "http://a.example/")
+        await make_dialer(resolver=resolver, connect=connect).dial(ALICE, "http://a.example/")
     assert len(connect.dialled) == 4
 
 
@@ -70,41 +72,40 @@ async def test_no_more_than_four_addresses_are_tried() -> None:
         ("ftp://a.example/", [[PUBLIC]], "url.scheme"),
     ],
 )
-async def test_what_the_policy_denies_is_never_dialled(url: str, answers: list[list[str]], rule: str) -> None:
+async def test_denied_target_is_never_dialled(url: str, answers: list[list[str]], rule: str) -> None:
     connect, audit = RecordingConnect(), RecordingAudit()
-    dialer = a_dialer(resolver=ScriptedResolver({"a.example": answers or [[]]}), connect=connect, audit=audit)
+    dialer = make_dialer(resolver=ScriptedResolver({"a.example": answers or [[]]}), connect=connect, audit=audit)
     with pytest.raises(EgressDenied) as refused:
         await dialer.dial(ALICE, url)
-    found = refused.value.decision.rule_id
-    assert found == rule
+    assert refused.value.decision.rule_id == rule
     assert connect.dialled == []
     assert audit.kinds == ["MCP_NETWORK_BLOCKED"]
-    assert audit.records[0].rule_id == found
+    assert audit.records[0].rule_id == rule
 
 
-async def test_an_allowlist_counts_before_any_lookup() -> None:
+async def test_allowlist_is_checked_before_the_lookup() -> None:
     resolver, connect = ScriptedResolver({"evil.example": [[PUBLIC]]}), RecordingConnect()
-    dialer = a_dialer({"allow_hosts": ["good.example"]}, resolver=resolver, connect=connect)
+    dialer = make_dialer({"allow_hosts": ["good.example"]}, resolver=resolver, connect=connect)
     with pytest.raises(EgressDenied) as refused:
         await dialer.dial(ALICE, "https://evil.example/")
     assert refused.value.decision.rule_id == "host.allowlist"
-    assert (resolver.asked, connect.dialled) == ([], [])
+    assert (resolver.lookups, connect.dialled) == ([], [])
 
 
-async def test_a_name_server_that_never_answers_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lookup_timeout_denies_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("browser_shell.egress.dialer._LOOKUP_SECONDS", 0.01)
     connect = RecordingConnect()
     with pytest.raises(EgressDenied) as refused, anyio.fail_after(5):
-        await a_dialer(resolver=SilentResolver(), connect=connect).dial(ALICE, "http://a.example/")
+        await make_dialer(resolver=SilentResolver(), connect=connect).dial(ALICE, "http://a.example/")
     assert refused.value.decision.rule_id == "dns.no_answer"
     assert connect.dialled == []
 
 
 @pytest.mark.promise("egress: a name that changes its answer is judged anew for each connection")
-async def test_a_second_lookup_that_flips_is_denied() -> None:
+async def test_name_that_changes_its_address_is_denied() -> None:
     resolver = ScriptedResolver({"rebind.example": [[PUBLIC], ["127.0.0.1"]]})
     connect = RecordingConnect()
-    dialer = a_dialer(resolver=resolver, connect=connect)
+    dialer = make_dialer(resolver=resolver, connect=connect)
     with pytest.raises(EgressFailed):
         await dialer.dial(ALICE, "http://rebind.example/")
     with pytest.raises(EgressDenied) as refused:
@@ -113,29 +114,29 @@ async def test_a_second_lookup_that_flips_is_denied() -> None:
     assert connect.dialled == [(PUBLIC, 80)]
 
 
-async def test_unsafe_resolve_dials_the_given_place_and_asks_no_name_server() -> None:
-    async with an_origin(answering()) as origin:
+async def test_unsafe_resolve_dials_the_configured_address_without_a_lookup() -> None:
+    async with running_origin(responding()) as origin:
         resolver = ScriptedResolver({"page.example": [["10.0.0.1"]]})
-        dialer = a_dialer({"unsafe_resolve": {"page.example": f"127.0.0.1:{origin.port}"}}, resolver=resolver)
+        dialer = make_dialer({"unsafe_resolve": {"page.example": f"127.0.0.1:{origin.port}"}}, resolver=resolver)
         await (await dialer.dial(ALICE, "http://page.example:81/")).stream.aclose()
-        await dialer.check_plain(ALICE, "http://page.example:81/")
+        await dialer.check_plaintext_tunnel(ALICE, "http://page.example:81/")
     assert origin.connections == 1
-    assert resolver.asked == []
+    assert resolver.lookups == []
 
 
-async def test_unsafe_allow_addresses_opens_one_port_and_not_its_neighbour() -> None:
-    async with an_origin(answering()) as origin:
-        dialer = a_dialer({"unsafe_allow_addresses": [f"127.0.0.1:{origin.port}"]})
+async def test_unsafe_allow_addresses_allows_one_port_only() -> None:
+    async with running_origin(responding()) as origin:
+        dialer = make_dialer({"unsafe_allow_addresses": [f"127.0.0.1:{origin.port}"]})
         await (await dialer.dial(ALICE, f"http://127.0.0.1:{origin.port}/")).stream.aclose()
         with pytest.raises(EgressDenied):
             await dialer.dial(ALICE, f"http://127.0.0.1:{origin.port - 1}/")
 
 
 @pytest.mark.promise("egress: what cannot be recorded is not connected")
-async def test_nothing_is_dialled_when_the_audit_log_cannot_be_written() -> None:
-    connect, book = RecordingConnect(), RecentDenials()
+async def test_nothing_is_dialled_when_the_audit_log_fails() -> None:
+    connect, denials = RecordingConnect(), RecentDenials()
     resolver = ScriptedResolver({"a.example": [[PUBLIC]], "b.example": [["10.0.0.1"]]})
-    dialer = a_dialer(resolver=resolver, connect=connect, audit=FullDisk(), on_denial=book.add)
+    dialer = make_dialer(resolver=resolver, connect=connect, audit=FailingAudit(), on_denial=denials.add)
     for url in ("http://a.example/", "http://b.example/", "http://user@c.example/"):
         with pytest.raises(EgressDenied) as refused:
             await dialer.dial(ALICE, url)
@@ -143,23 +144,23 @@ async def test_nothing_is_dialled_when_the_audit_log_cannot_be_written() -> None
     assert connect.dialled == []
 
 
-async def test_a_refusal_is_remembered_with_host_port_and_rule_and_without_the_path() -> None:
-    book = RecentDenials()
-    dialer = a_dialer(on_denial=book.add)
+async def test_denial_has_host_port_and_rule_but_no_path() -> None:
+    denials = RecentDenials()
+    dialer = make_dialer(on_denial=denials.add)
     with pytest.raises(EgressDenied):
         await dialer.dial(ALICE, "https://10.1.2.3:8443/secret?token=x")
-    (denial,) = book.since(ALICE, 0)
+    (denial,) = denials.since(ALICE, 0)
     assert (denial.host, denial.port, denial.rule_id, denial.at) == ("10.1.2.3", 8443, "address.private", 1000.0)
     assert "secret" not in denial.reason
 
 
-async def test_a_plain_tunnel_is_judged_by_its_scheme_without_a_second_lookup() -> None:
+async def test_plaintext_tunnel_is_checked_without_a_second_lookup() -> None:
     resolver, audit = ScriptedResolver({"a.example": [[PUBLIC]]}), RecordingAudit()
-    dialer = a_dialer({"allow_schemes": ["https"]}, resolver=resolver, audit=audit)
+    dialer = make_dialer({"allow_schemes": ["https"]}, resolver=resolver, audit=audit)
     with pytest.raises(EgressDenied) as refused:
-        await dialer.check_plain(ALICE, "http://a.example:443/")
+        await dialer.check_plaintext_tunnel(ALICE, "http://a.example:443/")
     assert refused.value.decision.rule_id == "url.scheme"
-    assert resolver.asked == []
+    assert resolver.lookups == []
     assert audit.kinds == ["MCP_NETWORK_BLOCKED"]
-    await a_dialer(resolver=resolver).check_plain(ALICE, "http://a.example:443/")
-    assert resolver.asked == []
+    await make_dialer(resolver=resolver).check_plaintext_tunnel(ALICE, "http://a.example:443/")
+    assert resolver.lookups == []

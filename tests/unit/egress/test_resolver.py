@@ -1,4 +1,4 @@
-"""Names to addresses. No test here leaves the machine."""
+"""Name lookups, with a fake `getaddrinfo`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def an_answer(family: int, address: str) -> tuple[Any, ...]:
     return (family, socket.SOCK_STREAM, 6, "", (address, 0))
 
 
-async def test_an_address_is_its_own_answer() -> None:
+async def test_address_resolves_to_itself() -> None:
     assert list(await SystemResolver().resolve("127.0.0.1")) == [ip_address("127.0.0.1")]
 
 
-async def test_every_address_comes_once_and_without_its_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_addresses_are_distinct_and_have_no_scope(monkeypatch: pytest.MonkeyPatch) -> None:
     four, six = an_answer(socket.AF_INET, "93.184.215.14"), an_answer(socket.AF_INET6, "fe80::1%eth0")
     answering(monkeypatch, [four, six, four, an_answer(socket.AF_UNIX, "x")])
     found = await SystemResolver().resolve("example.com")
@@ -37,12 +37,12 @@ async def test_every_address_comes_once_and_without_its_scope(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("failure", [socket.gaierror(-2, "unknown"), OSError(), UnicodeError(), ValueError()])
-async def test_a_failure_is_no_answer(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+async def test_failed_lookup_returns_no_address(monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
     answering(monkeypatch, failure)
     assert await SystemResolver().resolve("example.com") == ()
 
 
-async def test_silence_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lookup_timeout_returns_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*_: Any, **__: Any) -> Any:
         await anyio.sleep_forever()
 

@@ -1,4 +1,4 @@
-"""Who gets past the gateway, and with what."""
+"""Which requests pass the gateway, and with which credential."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
-from browser_shell.asgi.request_limits import MAX_SOCKETS_OF_ONE
 from browser_shell.asgi.responses import SECURITY_HEADERS
 from browser_shell.core.calls import Principal
 from browser_shell.core.records import RecordKind
-from browser_shell.http.front import FrontSettings
-from browser_shell.http.routes import neighbours
+from browser_shell.http.gateway import GatewaySettings
+from browser_shell.http.request_limits import MAX_SOCKETS_PER_SUBJECT
+from browser_shell.http.routes import parse_trusted_hosts
 from browser_shell.http.server import MAX_SOCKET_MESSAGE_BYTES
 from browser_shell.http.tokens import NoAuth, TokenAuthenticator, make_private_key, make_token
 from browser_shell.policy.document import ViewingSection
 from support.fakes import FakeClock, FullDiskAudit, RecordingAudit, RecordingSandbox, a_pipeline
 from support.live_view import stub_viewer
-from support.loopback_server import UNHURRIED, serving
+from support.loopback_server import NO_RATE_LIMIT, serving
 from support.wire import BOTH, INITIALIZE, body, call_params
 
 KEY = make_private_key("EdDSA")
 CONSOLE = "https://console.example.com"
-SETTINGS = replace(UNHURRIED, neighbours=neighbours(listen="127.0.0.1", origins=[CONSOLE]))
+SETTINGS = replace(NO_RATE_LIMIT, trusted_hosts=parse_trusted_hosts(listen="127.0.0.1", origins=[CONSOLE]))
 EVERY_PATH = ["/mcp", "/tickets", "/vnc/", "/vnc/missing", "/elsewhere"]
 
 
@@ -40,27 +40,27 @@ def bearer(subject: str = "alice", seconds: float = 300) -> dict[str, str]:
 
 
 class Box:
-    """A running server, and what it recorded."""
+    """A running server with its client, audit log and sandbox."""
 
     def __init__(
         self, address: str, http: httpx2.AsyncClient, audit: RecordingAudit, sandbox: RecordingSandbox
     ) -> None:
         self.address, self.http, self.audit, self.sandbox = address, http, audit, sandbox
 
-    async def ticket(self, subject: str = "alice", **wanted: str) -> str:
-        response = await self.http.post("/tickets", headers=bearer(subject), json=wanted)
+    async def make_ticket(self, subject: str = "alice", **fields: str) -> str:
+        response = await self.http.post("/tickets", headers=bearer(subject), json=fields)
         assert response.status_code == 200, response.text
         return str(response.json()["ticket"])
 
-    def socket(self, path: str, *, origin: str | None = CONSOLE, headers: dict[str, str] | None = None) -> connect:
+    def open_socket(self, path: str, *, origin: str | None = CONSOLE, headers: dict[str, str] | None = None) -> connect:
         address = self.address.replace("http", "ws") + path
         return connect(
             address, origin=Origin(origin) if origin is not None else None, additional_headers=headers, compression=None
         )
 
-    async def status(self, path: str, **more: Any) -> int:
+    async def socket_status(self, path: str, **more: Any) -> int:
         try:
-            async with self.socket(path, **more) as socket:
+            async with self.open_socket(path, **more) as socket:
                 assert isinstance(socket, ClientConnection)
                 return 101
         except InvalidStatus as refused:
@@ -70,17 +70,17 @@ class Box:
 @asynccontextmanager
 async def a_box(
     *,
-    settings: FrontSettings = SETTINGS,
+    settings: GatewaySettings = SETTINGS,
     audit: RecordingAudit | None = None,
     clock: FakeClock | None = None,
-    open_to_all: bool = False,
+    without_tokens: bool = False,
 ) -> AsyncIterator[Box]:
     clock, audit, sandbox = clock or FakeClock(), audit or RecordingAudit(), RecordingSandbox()
-    callers = NoAuth() if open_to_all else TokenAuthenticator(key=KEY.public_key(), clock=clock)
+    authenticator = NoAuth() if without_tokens else TokenAuthenticator(key=KEY.public_key(), clock=clock)
     async with (
         serving(
             a_pipeline(sandbox=sandbox),
-            callers=callers,
+            authenticator=authenticator,
             settings=settings,
             viewer=stub_viewer,
             audit=audit,
@@ -93,7 +93,7 @@ async def a_box(
 
 @pytest.mark.promise("gateway:security-headers")
 @pytest.mark.parametrize("path", EVERY_PATH)
-async def test_every_answer_carries_the_security_headers(path: str) -> None:
+async def test_every_response_has_the_security_headers(path: str) -> None:
     async with a_box() as box:
         for response in (await box.http.get(path), await box.http.post(path, headers={**BOTH, **bearer()}, json={})):
             assert {name: response.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
@@ -101,7 +101,7 @@ async def test_every_answer_carries_the_security_headers(path: str) -> None:
 
 
 @pytest.mark.promise("tokens:needed")
-async def test_without_a_token_nothing_is_called() -> None:
+async def test_call_without_a_token_is_refused() -> None:
     async with a_box() as box:
         for headers in ({}, {"Authorization": "Bearer x"}, {"Cookie": bearer()["Authorization"]}):
             response = await box.http.post("/mcp", headers={**BOTH, **headers}, json=body("tools/call", call_params()))
@@ -113,21 +113,21 @@ async def test_without_a_token_nothing_is_called() -> None:
 
 @pytest.mark.promise("tokens:needed")
 @pytest.mark.parametrize("name", ["access_token", "token", "jwt", "authorization", "api_key"])
-async def test_a_token_in_the_address_is_no_token(name: str) -> None:
+async def test_token_in_the_query_is_ignored(name: str) -> None:
     async with a_box() as box:
         token = bearer()["Authorization"].removeprefix("Bearer ")
         response = await box.http.post(f"/mcp?{name}={token}", headers=BOTH, json=body("tools/list"))
         assert response.status_code == 401
 
 
-async def test_the_subject_of_the_token_is_the_caller() -> None:
+async def test_subject_of_the_token_is_the_caller() -> None:
     async with a_box() as box:
         await box.http.post("/mcp", headers={**BOTH, **bearer("bob")}, json=body("tools/call", call_params()))
         assert box.sandbox.ran[0][0] == Principal(subject="bob", expires_at=FakeClock().wall() + 300)
 
 
 @pytest.mark.promise("gateway:everything-else-is-403")
-async def test_what_does_not_exist_is_forbidden_whoever_asks() -> None:
+async def test_unknown_path_is_forbidden_with_and_without_a_token() -> None:
     async with a_box() as box:
         for headers in ({}, bearer(), {"Authorization": "x"}):
             for path in ("/", "/elsewhere", "/mcp/", "/vnc/.x"):
@@ -146,12 +146,12 @@ async def test_what_does_not_exist_is_forbidden_whoever_asks() -> None:
         ("POST", "/vnc/"),
     ],
 )
-async def test_methods_that_are_not_offered_are_forbidden(method: str, path: str) -> None:
+async def test_other_methods_are_forbidden(method: str, path: str) -> None:
     async with a_box() as box:
         assert (await box.http.request(method, path, headers=bearer())).status_code == 403
 
 
-async def test_without_a_viewer_its_paths_do_not_exist() -> None:
+async def test_viewer_paths_do_not_exist_without_a_viewer() -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient(base_url=address) as http:
         for path in ("/vnc", "/vnc/", "/websockify"):
             assert (await http.get(path)).status_code == 403
@@ -159,13 +159,13 @@ async def test_without_a_viewer_its_paths_do_not_exist() -> None:
             await connect(address.replace("http", "ws") + "/websockify")
 
 
-# Pages of other origins.
+# Pages of other origins
 
 
-async def test_a_listed_page_may_ask_and_read() -> None:
+async def test_page_of_a_listed_origin_may_send_requests_and_read_responses() -> None:
     async with a_box() as box:
-        asked = {"Origin": CONSOLE, "Access-Control-Request-Method": "POST"}
-        preflight = await box.http.options("/tickets", headers=asked)
+        request_headers = {"Origin": CONSOLE, "Access-Control-Request-Method": "POST"}
+        preflight = await box.http.options("/tickets", headers=request_headers)
         assert preflight.status_code == 204
         assert preflight.headers["access-control-allow-origin"] == CONSOLE
         assert "Authorization" in preflight.headers["access-control-allow-headers"]
@@ -177,7 +177,7 @@ async def test_a_listed_page_may_ask_and_read() -> None:
 @pytest.mark.promise("mcp:origin-and-host-checked")
 @pytest.mark.parametrize("origin", ["null", "https://evil.test", "http://console.example.com", ""])
 @pytest.mark.parametrize("path", ["/mcp", "/tickets", "/vnc/"])
-async def test_other_pages_may_neither_ask_nor_read(origin: str, path: str) -> None:
+async def test_pages_of_other_origins_are_refused(origin: str, path: str) -> None:
     async with a_box() as box:
         for method in ("OPTIONS", "POST", "GET"):
             headers = {**bearer(), "Origin": origin, "Access-Control-Request-Method": "POST"}
@@ -186,10 +186,10 @@ async def test_other_pages_may_neither_ask_nor_read(origin: str, path: str) -> N
             assert not [name for name in response.headers if name.startswith("access-control")]
 
 
-# Tickets.
+# Tickets
 
 
-async def test_a_ticket_for_a_caller_with_a_token() -> None:
+async def test_caller_with_a_token_gets_a_ticket() -> None:
     async with a_box() as box:
         response = await box.http.post("/tickets", headers=bearer())
         assert response.json()["expires_in"] == 30
@@ -199,11 +199,11 @@ async def test_a_ticket_for_a_caller_with_a_token() -> None:
         assert response.json()["ticket"] not in repr(record)
 
 
-async def test_without_tokens_there_are_still_tickets() -> None:
-    async with a_box(open_to_all=True) as box:
+async def test_server_without_tokens_still_issues_tickets() -> None:
+    async with a_box(without_tokens=True) as box:
         response = await box.http.post("/tickets")
         assert (response.status_code, set(response.json())) == (200, {"ticket", "expires_in"})
-        assert await box.status("/websockify") == 101
+        assert await box.socket_status("/websockify") == 101
 
 
 @pytest.mark.parametrize(
@@ -223,14 +223,14 @@ async def test_without_tokens_there_are_still_tickets() -> None:
         b" ",
     ],
 )
-async def test_a_wish_that_is_not_understood_gets_no_ticket(content: bytes) -> None:
+async def test_malformed_ticket_request_is_refused(content: bytes) -> None:
     async with a_box() as box:
         headers = {**bearer(), "Content-Type": "application/json"}
         assert (await box.http.post("/tickets", headers=headers, content=content)).status_code == 400
         assert box.audit.records == []
 
 
-async def test_a_wish_that_is_too_long_gets_no_ticket() -> None:
+async def test_too_large_ticket_request_is_refused() -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(5):
             yield b" " * 1024
@@ -242,23 +242,23 @@ async def test_a_wish_that_is_too_long_gets_no_ticket() -> None:
 
 
 @pytest.mark.promise("tickets:for-sockets-only")
-async def test_a_ticket_is_good_for_a_socket_and_nothing_else() -> None:
+async def test_ticket_is_valid_for_a_viewer_socket_only() -> None:
     async with a_box() as box:
-        ticket = await box.ticket()
+        ticket = await box.make_ticket()
         for headers in ({}, bearer()):
             mcp = await box.http.post(f"/mcp?ticket={ticket}", headers={**BOTH, **headers}, json=body("tools/list"))
             more = await box.http.post(f"/tickets?ticket={ticket}", headers=headers)
             assert (mcp.status_code, more.status_code) == (401, 401)
         as_token = {"Authorization": f"Bearer {ticket}"}
         assert (await box.http.post("/mcp", headers={**BOTH, **as_token}, json=body("tools/list"))).status_code == 401
-        assert await box.status(f"/vnc?ticket={ticket}") == 101
+        assert await box.socket_status(f"/vnc?ticket={ticket}") == 101
 
 
 @pytest.mark.parametrize("path", ["/vnc", "/websockify", "/vnc/websockify"])
-async def test_a_ticket_opens_the_socket_with_its_mode(path: str) -> None:
+async def test_ticket_opens_a_socket_with_its_mode(path: str) -> None:
     async with a_box() as box:
-        ticket = await box.ticket("bob", mode="control")
-        async with box.socket(f"{path}?a=1&ticket={ticket}") as socket:
+        ticket = await box.make_ticket("bob", mode="control")
+        async with box.open_socket(f"{path}?a=1&ticket={ticket}") as socket:
             assert await socket.recv() == "bob control a=1"
         assert [record.kind for record in box.audit.records] == [RecordKind.TICKET_ISSUED, RecordKind.TICKET_SPENT]
         assert len({record.call_id for record in box.audit.records}) == 1
@@ -266,12 +266,12 @@ async def test_a_ticket_opens_the_socket_with_its_mode(path: str) -> None:
 
 
 @pytest.mark.promise("tickets:once")
-async def test_of_many_sockets_with_one_ticket_one_opens() -> None:
+async def test_ticket_opens_one_socket_only() -> None:
     async with a_box() as box:
-        ticket, seen = await box.ticket(), list[int]()
+        ticket, seen = await box.make_ticket(), list[int]()
 
         async def open_one() -> None:
-            seen.append(await box.status(f"/websockify?ticket={ticket}"))
+            seen.append(await box.socket_status(f"/websockify?ticket={ticket}"))
 
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
@@ -280,22 +280,22 @@ async def test_of_many_sockets_with_one_ticket_one_opens() -> None:
 
 
 @pytest.mark.promise("tickets:beat-tokens")
-async def test_a_ticket_beats_a_token_and_the_last_one_counts() -> None:
+async def test_ticket_takes_precedence_over_a_token_and_the_last_ticket_counts() -> None:
     async with a_box() as box:
-        first, second = await box.ticket("alice"), await box.ticket("bob")
-        assert await box.status("/websockify?ticket=bad", headers=bearer()) == 401
-        assert await box.status(f"/websockify?ticket={first}&ticket=bad", headers=bearer()) == 401
-        assert await box.status("/websockify?ticket=", headers=bearer()) == 401
-        async with box.socket(f"/websockify?ticket={first}&ticket={second}", headers=bearer("carol")) as socket:
+        first, second = await box.make_ticket("alice"), await box.make_ticket("bob")
+        assert await box.socket_status("/websockify?ticket=bad", headers=bearer()) == 401
+        assert await box.socket_status(f"/websockify?ticket={first}&ticket=bad", headers=bearer()) == 401
+        assert await box.socket_status("/websockify?ticket=", headers=bearer()) == 401
+        async with box.open_socket(f"/websockify?ticket={first}&ticket={second}", headers=bearer("carol")) as socket:
             assert str(await socket.recv()).startswith("bob view")
 
 
-async def test_a_token_opens_a_socket_to_watch() -> None:
+async def test_token_opens_a_view_socket() -> None:
     async with a_box() as box:
-        async with box.socket("/websockify", origin=None, headers=bearer()) as socket:
+        async with box.open_socket("/websockify", origin=None, headers=bearer()) as socket:
             assert await socket.recv() == "alice view "
-        assert await box.status("/websockify") == 401
-        assert await box.status("/websockify", headers={"Authorization": "Bearer x"}) == 401
+        assert await box.socket_status("/websockify") == 401
+        assert await box.socket_status("/websockify", headers={"Authorization": "Bearer x"}) == 401
 
 
 @pytest.mark.parametrize("path", ["/vnc", "/websockify", "/vnc/websockify"])
@@ -309,7 +309,7 @@ async def test_a_token_opens_a_socket_to_watch() -> None:
         {"Connection": "keep-alive"},
     ],
 )
-async def test_half_a_handshake_is_neither_a_socket_nor_a_page(path: str, wrong: dict[str, str]) -> None:
+async def test_incomplete_handshake_is_refused(path: str, wrong: dict[str, str]) -> None:
     handshake = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -321,32 +321,32 @@ async def test_half_a_handshake_is_neither_a_socket_nor_a_page(path: str, wrong:
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/tickets", "/vnc/", "/vnc/index.html", "/elsewhere"])
-async def test_no_other_path_is_a_socket(path: str) -> None:
+async def test_other_paths_accept_no_socket(path: str) -> None:
     async with a_box() as box:
-        assert await box.status(path, headers=bearer()) in (403, 406, 426)
+        assert await box.socket_status(path, headers=bearer()) in (403, 406, 426)
 
 
 @pytest.mark.promise("viewer:origin-checked")
-async def test_a_ticket_from_a_page_elsewhere_is_refused_and_stays_unspent() -> None:
+async def test_ticket_from_another_origin_is_refused_and_stays_valid() -> None:
     async with a_box() as box:
-        ticket = await box.ticket()
+        ticket = await box.make_ticket()
         for origin in ("https://evil.test", "null", "http://console.example.com", None):
-            assert await box.status(f"/websockify?ticket={ticket}", origin=origin) == 403
-        assert await box.status(f"/websockify?ticket={ticket}", origin=box.address) == 101
+            assert await box.socket_status(f"/websockify?ticket={ticket}", origin=origin) == 403
+        assert await box.socket_status(f"/websockify?ticket={ticket}", origin=box.address) == 101
 
 
-async def test_a_page_with_a_good_ticket_is_served_without_spending_it_and_with_a_bad_one_refused() -> None:
+async def test_page_does_not_spend_its_ticket_and_refuses_an_invalid_one() -> None:
     async with a_box() as box:
-        ticket = await box.ticket()
+        ticket = await box.make_ticket()
         page = f"/vnc/index.html?ticket={ticket}&path=websockify%3Fticket%3D{ticket}"
         assert (await box.http.get(page)).status_code == 200
-        assert await box.status(f"/websockify?ticket={ticket}") == 101
+        assert await box.socket_status(f"/websockify?ticket={ticket}") == 101
         assert (await box.http.get(page)).status_code == 401
         assert (await box.http.get("/vnc/index.html")).status_code == 200
 
 
 @pytest.mark.promise("viewing:policy")
-async def test_policy_says_who_may_watch_and_who_may_touch() -> None:
+async def test_policy_decides_which_subjects_may_view_and_control() -> None:
     viewing = ViewingSection(allow_subjects=("alice", "bob"), control_subjects=("bob", "carol"))
     async with a_box(settings=replace(SETTINGS, viewing=viewing)) as box:
         answers = {
@@ -365,16 +365,16 @@ async def test_policy_says_who_may_watch_and_who_may_touch() -> None:
             ("carol", "viewing.subject"),
             ("carol", "viewing.subject"),
         ]
-        assert await box.status("/websockify", headers=bearer("carol")) == 403
-        assert await box.status("/websockify", headers=bearer("alice")) == 101
+        assert await box.socket_status("/websockify", headers=bearer("carol")) == 403
+        assert await box.socket_status("/websockify", headers=bearer("alice")) == 101
 
 
 @pytest.mark.promise("audit:no-record-no-run")
-async def test_what_cannot_be_recorded_does_not_happen() -> None:
+async def test_ticket_that_cannot_be_recorded_is_refused() -> None:
     async with a_box(audit=FullDiskAudit(full_at=RecordKind.TICKET_ISSUED)) as box:
         assert (await box.http.post("/tickets", headers=bearer())).status_code == 503
     async with a_box(audit=FullDiskAudit(full_at=RecordKind.TICKET_SPENT)) as box:
-        assert await box.status(f"/websockify?ticket={await box.ticket()}") == 503
+        assert await box.socket_status(f"/websockify?ticket={await box.make_ticket()}") == 503
     viewing = ViewingSection(allow_subjects=())
     full = FullDiskAudit(full_at=RecordKind.POLICY_BLOCKED)
     async with a_box(audit=full, settings=replace(SETTINGS, viewing=viewing)) as box:
@@ -382,28 +382,28 @@ async def test_what_cannot_be_recorded_does_not_happen() -> None:
 
 
 @pytest.mark.promise("limits:one-caller-leaves-room-for-others")
-async def test_one_subject_cannot_take_all_sockets() -> None:
+async def test_subject_cannot_use_all_viewer_sockets() -> None:
     async with a_box() as box, anyio.create_task_group() as tasks:
         opened = anyio.Semaphore(0)
 
         async def watch() -> None:
-            async with box.socket("/websockify", headers=bearer()) as socket:
+            async with box.open_socket("/websockify", headers=bearer()) as socket:
                 await socket.recv()
                 opened.release()
                 await anyio.sleep_forever()
 
-        for _ in range(MAX_SOCKETS_OF_ONE):
+        for _ in range(MAX_SOCKETS_PER_SUBJECT):
             tasks.start_soon(watch)
-        for _ in range(MAX_SOCKETS_OF_ONE):
+        for _ in range(MAX_SOCKETS_PER_SUBJECT):
             with anyio.fail_after(5):
                 await opened.acquire()
-        assert await box.status("/websockify", headers=bearer()) == 429
-        assert await box.status("/websockify", headers=bearer("bob")) == 101
+        assert await box.socket_status("/websockify", headers=bearer()) == 429
+        assert await box.socket_status("/websockify", headers=bearer("bob")) == 101
         tasks.cancel_scope.cancel()
 
 
 @pytest.mark.promise("limits:one-caller-leaves-room-for-others")
-async def test_a_flood_is_told_to_wait_and_others_are_served() -> None:
+async def test_subject_above_its_rate_gets_429_and_others_are_served() -> None:
     async with a_box(settings=replace(SETTINGS, requests_per_second=1)) as box:
         seen = [await box.http.post("/mcp", headers={**BOTH, **bearer()}, json={}) for _ in range(160)]
         assert {response.status_code for response in seen} == {400, 429}
@@ -411,11 +411,11 @@ async def test_a_flood_is_told_to_wait_and_others_are_served() -> None:
         assert (
             await box.http.post("/mcp", headers={**BOTH, **bearer("bob")}, json=body("tools/list"))
         ).status_code == 200
-        assert await box.status("/websockify", headers=bearer()) == 429
+        assert await box.socket_status("/websockify", headers=bearer()) == 429
 
 
-async def test_a_message_that_is_too_long_ends_the_socket() -> None:
-    async with a_box() as box, box.socket("/websockify", headers=bearer()) as socket:
+async def test_too_large_message_closes_the_socket() -> None:
+    async with a_box() as box, box.open_socket("/websockify", headers=bearer()) as socket:
         await socket.recv()
         await socket.send(bytes(MAX_SOCKET_MESSAGE_BYTES + 1))
         with anyio.fail_after(5):
@@ -424,7 +424,7 @@ async def test_a_message_that_is_too_long_ends_the_socket() -> None:
 
 
 @pytest.mark.promise("tokens:streams-end-with-them")
-async def test_a_stream_is_cut_when_its_token_expires() -> None:
+async def test_event_stream_ends_when_its_token_expires() -> None:
     async with a_box() as box:
         opened = await box.http.post("/mcp", headers={**BOTH, **bearer()}, json=body("initialize", INITIALIZE))
         session = {**BOTH, "Mcp-Session-Id": opened.headers["mcp-session-id"]}
@@ -435,7 +435,7 @@ async def test_a_stream_is_cut_when_its_token_expires() -> None:
         assert again.status_code == 200
 
 
-async def test_a_client_that_leaves_in_the_middle_of_its_body_is_let_go() -> None:
+async def test_client_that_disconnects_inside_its_body_leaves_the_server_working() -> None:
     async with a_box() as box:
         port = int(box.address.rpartition(":")[2])
         async with await anyio.connect_tcp("127.0.0.1", port) as stream:

@@ -1,4 +1,4 @@
-"""What exists on the public port, under which names, and for whose pages."""
+"""Which paths, hosts and origins the public listener accepts."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.http.routes import Area, match_route, neighbours, offers
+from browser_shell.http.routes import Route, allows_method, match_route, parse_trusted_hosts
 
-HOME = neighbours(
+TRUSTED = parse_trusted_hosts(
     listen="127.0.0.1", hosts=["box.example.com", "Other.example.com:8443"], origins=["https://c.example"]
 )
 
 
 @pytest.mark.parametrize(
-    ("path", "area"),
+    ("path", "route"),
     [
-        ("/mcp", Area.MCP),
-        ("/tickets", Area.TICKETS),
-        ("/vnc", Area.VIEWER),
-        ("/vnc/", Area.VIEWER),
-        ("/vnc/index.html", Area.VIEWER),
-        ("/vnc/novnc/core/rfb.js", Area.VIEWER),
-        ("/vnc/websockify", Area.SOCKET),
-        ("/websockify", Area.SOCKET),
+        ("/mcp", Route.MCP),
+        ("/tickets", Route.TICKETS),
+        ("/vnc", Route.VIEWER),
+        ("/vnc/", Route.VIEWER),
+        ("/vnc/index.html", Route.VIEWER),
+        ("/vnc/novnc/core/rfb.js", Route.VIEWER),
+        ("/vnc/websockify", Route.SOCKET),
+        ("/websockify", Route.SOCKET),
     ],
 )
-def test_these_paths_exist(path: str, area: Area) -> None:
-    assert match_route(path.encode()) is area
+def test_path_has_its_route(path: str, route: Route) -> None:
+    assert match_route(path.encode()) is route
 
 
 @pytest.mark.promise("gateway:everything-else-is-403")
@@ -89,39 +89,39 @@ def test_these_paths_exist(path: str, area: Area) -> None:
         "/vnc/a/b/c/d/e/f/g/h/i",
     ],
 )
-def test_no_other_path_exists(path: str) -> None:
+def test_other_paths_have_no_route(path: str) -> None:
     assert match_route(path.encode()) is None
 
 
-def test_names_of_files_are_not_endless() -> None:
-    assert match_route(b"/vnc/" + b"a" * 64) is Area.VIEWER
+def test_file_names_are_limited() -> None:
+    assert match_route(b"/vnc/" + b"a" * 64) is Route.VIEWER
     assert match_route(b"/vnc/" + b"a" * 65) is None
 
 
 @given(st.binary(max_size=12))
-def test_nothing_near_a_path_is_that_path(noise: bytes) -> None:
+def test_extended_paths_have_no_route(noise: bytes) -> None:
     for path in (b"/mcp", b"/tickets", b"/websockify"):
         assert noise == b"" or match_route(path + noise) is None
-        assert noise in (b"", b"/vnc") or match_route(noise + path) in (None, Area.VIEWER)
+        assert noise in (b"", b"/vnc") or match_route(noise + path) in (None, Route.VIEWER)
 
 
 @pytest.mark.parametrize(
-    ("area", "methods"),
+    ("route", "methods"),
     [
-        (Area.MCP, {"GET", "POST", "DELETE"}),
-        (Area.TICKETS, {"POST"}),
-        (Area.VIEWER, {"GET", "HEAD"}),
-        (Area.SOCKET, {"GET"}),
+        (Route.MCP, {"GET", "POST", "DELETE"}),
+        (Route.TICKETS, {"POST"}),
+        (Route.VIEWER, {"GET", "HEAD"}),
+        (Route.SOCKET, {"GET"}),
     ],
 )
-def test_methods(area: Area, methods: set[str]) -> None:
-    known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "FOO", ""]
-    assert {method for method in known if offers(area, method)} == methods
+def test_route_allows_its_methods_only(route: Route, methods: set[str]) -> None:
+    candidates = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "FOO", ""]
+    assert {method for method in candidates if allows_method(route, method)} == methods
 
 
 @pytest.mark.promise("mcp:origin-and-host-checked")
 @pytest.mark.parametrize(
-    ("host", "known"),
+    ("host", "allowed"),
     [
         ("127.0.0.1", True),
         ("127.0.0.1:8080", True),
@@ -167,12 +167,12 @@ def test_methods(area: Area, methods: set[str]) -> None:
         ("ｌocalhost", False),
     ],
 )
-def test_the_server_answers_to_its_names_only(host: str, known: bool) -> None:
-    assert HOME.knows_host(host) is known
+def test_only_configured_hosts_are_allowed(host: str, allowed: bool) -> None:
+    assert TRUSTED.allows_host(host) is allowed
 
 
 @pytest.mark.parametrize(
-    ("listen", "host", "known"),
+    ("listen", "host", "allowed"),
     [
         ("192.168.1.5", "192.168.1.5:8080", True),
         ("192.168.1.5", "192.168.1.6:8080", False),
@@ -182,13 +182,13 @@ def test_the_server_answers_to_its_names_only(host: str, known: bool) -> None:
         ("::", "[::]:8080", False),
     ],
 )
-def test_the_address_that_it_listens_on_is_a_name_too(listen: str, host: str, known: bool) -> None:
-    assert neighbours(listen=listen).knows_host(host) is known
+def test_listening_address_is_an_allowed_host(listen: str, host: str, allowed: bool) -> None:
+    assert parse_trusted_hosts(listen=listen).allows_host(host) is allowed
 
 
 @pytest.mark.promise("mcp:origin-and-host-checked")
 @pytest.mark.parametrize(
-    ("origin", "host", "trusted"),
+    ("origin", "host", "allowed"),
     [
         ("https://c.example", "localhost:8080", True),
         ("http://localhost:8080", "localhost:8080", True),
@@ -218,20 +218,20 @@ def test_the_address_that_it_listens_on_is_a_name_too(listen: str, host: str, kn
         ("chrome-extension://abcdef", "localhost:8080", False),
     ],
 )
-def test_pages_are_trusted_by_their_exact_origin(origin: str, host: str, trusted: bool) -> None:
-    assert HOME.trusts_origin(origin, host=host) is trusted
+def test_origin_is_allowed_by_exact_match(origin: str, host: str, allowed: bool) -> None:
+    assert TRUSTED.allows_origin(origin, host=host) is allowed
 
 
 @pytest.mark.parametrize("entry", ["*", "*.example.com", "a b", "http://x", "box.example.com.", "box:0", "box:99999"])
-def test_a_wrong_name_stops_the_start(entry: str) -> None:
+def test_invalid_public_host_is_refused(entry: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="PUBLIC_HOSTS"):
-        neighbours(listen="127.0.0.1", hosts=[entry])
+        parse_trusted_hosts(listen="127.0.0.1", hosts=[entry])
 
 
 @pytest.mark.parametrize(
     "entry",
     ["*", "null", "c.example", "https://c.example/", "https://C.example", "https://c.example:443", "ftp://c.example"],
 )
-def test_a_wrong_origin_stops_the_start(entry: str) -> None:
+def test_invalid_allowed_origin_is_refused(entry: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="ALLOWED_ORIGINS"):
-        neighbours(listen="127.0.0.1", origins=[entry])
+        parse_trusted_hosts(listen="127.0.0.1", origins=[entry])

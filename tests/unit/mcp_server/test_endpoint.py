@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 
-from browser_shell.asgi.disconnect import DisconnectSignal
-from browser_shell.asgi.request_headers import request_headers
 from browser_shell.mcp_server.endpoint import McpEndpoint
 from support.fakes import FakeClock, a_pipeline
 
@@ -25,7 +24,7 @@ def a_call(arguments: Any = None, *, name: str = "browser-shell", meta: Any = No
 
 def gets_json(request: Any, headers: list[tuple[bytes, bytes]] | None = None) -> bool:
     endpoint = McpEndpoint(a_pipeline(), clock=FakeClock(), new_id=lambda: "1")
-    return endpoint._fits_json_response(request_headers({"headers": headers or MODERN}), request)
+    return endpoint._fits_json_response(Headers(raw=headers or MODERN), request)
 
 
 def test_short_call_gets_a_json_response() -> None:
@@ -54,22 +53,3 @@ def test_other_requests_get_an_event_stream(request_: Any) -> None:
 @pytest.mark.parametrize("headers", [UNKNOWN_ERA, LEGACY, ONLY_JSON])
 def test_legacy_client_or_client_without_streams_gets_no_json_response(headers: list[tuple[bytes, bytes]]) -> None:
     assert not gets_json(a_call(), headers)
-
-
-def test_a_departure_is_told_to_the_work_of_the_moment_and_to_no_other() -> None:
-    departure, told = DisconnectSignal(), list[str]()
-    departure.happened()
-    with departure.calls(lambda: told.append("now")):
-        departure.happened()
-    departure.happened()
-    assert told == ["now"]
-
-
-def test_work_that_ends_late_does_not_deafen_the_work_after_it() -> None:
-    departure, told = DisconnectSignal(), list[str]()
-    first = departure.calls(lambda: told.append("first"))
-    first.__enter__()
-    with departure.calls(lambda: told.append("second")):
-        first.__exit__(None, None, None)
-        departure.happened()
-    assert told == ["second"]

@@ -17,7 +17,7 @@ import pytest
 
 from browser_shell.browser.devtools.relay import listen_for_driver, own_uids, relay
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
-from support.egress import Origin, Talk, an_origin, read_all, read_until, until
+from support.egress import Origin, OriginConnection, read_all, read_until, running_origin, until
 
 NOBODY = 65534
 ME = os.geteuid()
@@ -30,14 +30,14 @@ class RunningRelay:
     asked: list[str] = field(default_factory=list)
 
 
-async def echo(talk: Talk) -> None:
+async def echo(connection: OriginConnection) -> None:
     while True:
-        await talk.say(await talk.some())
+        await connection.send(await connection.receive())
 
 
 @asynccontextmanager
 async def a_relay(allowed: frozenset[int], *, browser_is_up: bool = True) -> AsyncIterator[RunningRelay]:
-    async with an_origin(echo) as inner, anyio.create_task_group() as tasks:
+    async with running_origin(echo) as inner, anyio.create_task_group() as tasks:
         with listen_for_driver(0) as raw:
             running = RunningRelay(port=raw.getsockname()[1], inner=inner)
 
@@ -110,7 +110,7 @@ async def test_when_one_side_ends_the_other_does_too() -> None:
         async with await anyio.connect_tcp("127.0.0.1", running.port) as client:
             await client.send(b"hello")
             await read_until(client, b"hello")
-        await until(running.inner.left.is_set)
+        await until(running.inner.disconnected.is_set)
 
 
 def test_own_uids_are_the_servers_and_its_childrens() -> None:
