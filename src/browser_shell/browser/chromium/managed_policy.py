@@ -1,17 +1,19 @@
-"""Chromium's managed policy: the second lock, made from the same document as the first."""
+"""Chromium's managed policy, a second line of defence behind the policy rules of the server."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.process.plain_files import create_file
 
-# Everything that would leave the page, keep something for later, or ask a question that an agent cannot answer.
-# Never here: DeveloperToolsAvailability 2, which would also shut out our own DevTools connection.
+# Features that send data elsewhere, store data, or ask a question that an agent cannot answer.
+# DeveloperToolsAvailability 2 must not be added: it would also refuse the server's DevTools connection.
 _CONSTANT: JsonObject = {
     "AllowFileSelectionDialogs": False,
-    # Also the captive portal check, which asks Google in the session's name after every certificate error.
+    # Includes the captive portal check, which connects to Google after every certificate error.
     "AlternateErrorPagesEnabled": False,
     "AudioCaptureAllowed": False,
     "AutofillAddressEnabled": False,
@@ -44,7 +46,7 @@ _CONSTANT: JsonObject = {
     "TranslateEnabled": False,
     "VideoCaptureAllowed": False,
     "WebRtcIPHandling": "disable_non_proxied_udp",
-    # "*" alone does not cover the browser's own pages.
+    # "*" does not match the browser's own pages.
     "URLBlocklist": [
         *("*", "chrome://*", "chrome-untrusted://*", "devtools://*"),
         *("file://*", "view-source:*", "javascript:*", "data:*"),
@@ -53,17 +55,17 @@ _CONSTANT: JsonObject = {
 
 
 def managed_policy(allow_schemes: tuple[str, ...]) -> JsonObject:
-    """The policy for pages of these schemes."""
+    """Return the policy that allows pages of these URL schemes."""
     allowed: list[JsonValue] = [f"{scheme}://*" for scheme in allow_schemes]
     return {**_CONSTANT, "URLAllowlist": allowed}
 
 
 def write_managed_policy(directory: Path, allow_schemes: tuple[str, ...]) -> None:
-    """Lays out `directory` as Chromium expects to find /etc/chromium."""
+    """Write the policy below `directory`, in the layout that Chromium expects below /etc/chromium. Raises: OSError."""
     managed = directory / "policies" / "managed"
     managed.mkdir(parents=True, exist_ok=True)
-    for folder in (directory, directory / "policies", managed):
-        folder.chmod(0o755)
-    path = managed / "browser-shell.json"
-    path.write_text(json.dumps(managed_policy(allow_schemes), indent=1), encoding="utf-8")
-    path.chmod(0o644)
+    for path in (directory, directory / "policies", managed):
+        path.chmod(0o755)
+    with create_file(managed / "browser-shell.json") as file:
+        file.write(json.dumps(managed_policy(allow_schemes), indent=1).encode())
+        os.fchmod(file.fileno(), 0o644)

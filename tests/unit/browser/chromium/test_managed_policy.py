@@ -1,4 +1,4 @@
-"""The second lock: what Chromium itself is told."""
+"""Chromium's managed policy: restricted features, allowed schemes and file modes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from browser_shell.browser.chromium.managed_policy import managed_policy, write_
         ("WebRtcIPHandling", "disable_non_proxied_udp"),
     ],
 )
-def test_what_is_shut(name: str, value: object) -> None:
+def test_risky_features_are_restricted(name: str, value: object) -> None:
     assert managed_policy(("http", "https"))[name] == value
 
 
-def test_our_own_devtools_are_not_shut_out() -> None:
+def test_the_servers_devtools_connection_is_allowed() -> None:
     policy = managed_policy(("http", "https"))
     assert "DeveloperToolsAvailability" not in policy
     assert "RemoteDebuggingAllowed" not in policy
@@ -45,7 +45,7 @@ def test_our_own_devtools_are_not_shut_out() -> None:
     ("schemes", "allowed"),
     [(("http", "https"), ["http://*", "https://*"]), (("https",), ["https://*"]), ((), [])],
 )
-def test_schemes_follow_the_document(schemes: tuple[str, ...], allowed: list[str]) -> None:
+def test_allowed_schemes_come_from_the_policy_document(schemes: tuple[str, ...], allowed: list[str]) -> None:
     policy = managed_policy(schemes)
     assert policy["URLAllowlist"] == allowed
     blocked = policy["URLBlocklist"]
@@ -55,8 +55,21 @@ def test_schemes_follow_the_document(schemes: tuple[str, ...], allowed: list[str
     }
 
 
-def test_the_browsers_account_can_read_it_and_not_change_it(tmp_path: Path) -> None:
+def test_every_account_can_read_the_policy(tmp_path: Path) -> None:
     write_managed_policy(tmp_path / "chromium", ("https",))
-    path = tmp_path / "chromium" / "policies" / "managed" / "browser-shell.json"
+    path = policy_file(tmp_path)
     assert json.loads(path.read_text(encoding="utf-8")) == managed_policy(("https",))
     assert [part.stat().st_mode & 0o777 for part in (path, path.parent, tmp_path / "chromium")] == [0o644, 0o755, 0o755]
+
+
+def test_a_link_in_place_of_the_policy_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "audit.jsonl").write_text("audit records\n")
+    policy_file(tmp_path).parent.mkdir(parents=True)
+    policy_file(tmp_path).symlink_to(tmp_path / "audit.jsonl")
+    write_managed_policy(tmp_path / "chromium", ("https",))
+    assert json.loads(policy_file(tmp_path).read_text()) == managed_policy(("https",))
+    assert (tmp_path / "audit.jsonl").read_text() == "audit records\n"
+
+
+def policy_file(directory: Path) -> Path:
+    return directory / "chromium" / "policies" / "managed" / "browser-shell.json"
