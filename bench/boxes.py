@@ -1,4 +1,4 @@
-"""What a run starts and ends: a Chromium with its display for each peer, our server, the page server."""
+"""Programs of a benchmark run: a Chromium with a display for each subject, the server, the page server."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from anyio.abc import Process
+import anyio
 from anyio.from_thread import BlockingPortal
 
-from browser_shell.browser.chromium.display import DisplaySettings, keep_window_manager, running_display
-from browser_shell.browser.chromium.process import ChromiumSettings, chromium_argv, chromium_env
+from browser_shell.browser.chromium.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
+from browser_shell.browser.chromium.process import (
+    ChromiumSettings,
+    chromium_argv,
+    chromium_env,
+    connect_directly,
+    devtools_url,
+)
+from browser_shell.browser.chromium.services import running_service
 from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account, make_private_directory
 from browser_shell.settings import Settings
@@ -35,13 +41,13 @@ _LAST_LINE = "Ctrl-C"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What every subject shares."""
+    """Settings that all subjects share."""
 
     settings: Settings
     account: Account | None
     folder: Path
     portal: BlockingPortal
-    """Runs the product's own code that starts Chromium and its display, so that all subjects get the same one."""
+    """Runs the coroutines of the product that start Chromium and its display."""
     page_url: str
     page_port: int
 
@@ -62,8 +68,8 @@ def work_folder() -> Iterator[Path]:
 
 @contextmanager
 def page_server() -> Iterator[int]:
-    """Gives the port of the login page."""
-    process = subprocess.Popen([*_bound_to_us("KILL"), sys.executable, "-m", "bench.pages"], stdout=subprocess.PIPE)
+    """Yield the port of the login page."""
+    process = subprocess.Popen([*_ended_with_us("KILL"), sys.executable, "-m", "bench.pages"], stdout=subprocess.PIPE)
     try:
         yield int(process.stdout.readline()) if process.stdout else 0
     finally:
@@ -75,15 +81,15 @@ def page_server() -> Iterator[int]:
 
 @contextmanager
 def chromium_box(setup: Setup, name: str) -> Iterator[int]:
-    """A Chromium with the server's flags, outside the jail, on a display of its own. Gives its DevTools port."""
+    """Run Chromium with the server's flags outside the jail, on a display of its own. Yield its DevTools port."""
     base = make_private_directory(setup.folder / name, owner=None, mode=0o711)
     mine, theirs = partial(make_private_directory, owner=None), partial(make_private_directory, owner=setup.account)
-    marks, logs, home, port = mine(base / "marks"), mine(base / "log"), theirs(base / "home"), free_port()
+    identities, logs, home = mine(base / "identities"), mine(base / "log"), theirs(base / "home")
     width, height = setup.settings.display_width, setup.settings.display_height
     screen = DisplaySettings(
         directory=theirs(base / "x"),
         window_manager_home=mine(base / "empty", mode=0o555),
-        marks=marks,
+        identities=identities,
         logs=logs,
         width=width,
         height=height,
@@ -94,9 +100,9 @@ def chromium_box(setup: Setup, name: str) -> Iterator[int]:
         profile=home / "profile",
         home=home,
         temporary=theirs(base / "t"),
-        marks=marks,
+        identities=identities,
         logs=logs,
-        port=port,
+        port=free_port(),
         width=width,
         height=height,
         proxy_port=1,
@@ -104,47 +110,38 @@ def chromium_box(setup: Setup, name: str) -> Iterator[int]:
         account=setup.account,
     )
     portal = setup.portal
-    with portal.wrap_async_context_manager(running_display(screen)) as display:
-        manager = portal.start_task_soon(keep_window_manager, screen, display)
-        try:
-            with portal.wrap_async_context_manager(_running_chromium(chromium, display.env)) as process:
-                _wait_for_devtools(process, port)
-                yield port
-        finally:
-            manager.cancel()
-            time.sleep(0.2)  # The manager's task ends its process before the display goes.
+    with (
+        portal.wrap_async_context_manager(running_display(screen)) as display,
+        portal.wrap_async_context_manager(_running_window_manager(screen, display)),
+        portal.wrap_async_context_manager(chromium_without_proxy(chromium, display.env)),
+    ):
+        yield chromium.port
 
 
 @asynccontextmanager
-async def _running_chromium(settings: ChromiumSettings, display_env: Mapping[str, str]) -> AsyncIterator[Process]:
-    # The proxy belongs to the jail, and only the server under test has one.
-    argv = tuple(word for word in chromium_argv(settings) if not word.startswith("--proxy-"))
-    with (settings.logs / "chromium.log").open("wb") as log:
-        process = await spawn.start(
-            spawn.Service(
-                name="Chromium",
-                argv=argv,
-                env=chromium_env(settings, display_env),
-                cwd=settings.home,
-                account=settings.account,
-                output=log,
-            )
-        )
-    try:
-        yield process
-    finally:
-        await spawn.stop(process, grace_seconds=2)
+async def _running_window_manager(settings: DisplaySettings, display: RunningDisplay) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep_window_manager, settings, display)
+        yield
+        tasks.cancel_scope.cancel()
 
 
-def _wait_for_devtools(process: Process, port: int) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
-    while process.returncode is None and time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError("Chromium did not start")
+@asynccontextmanager
+async def chromium_without_proxy(settings: ChromiumSettings, display_env: Mapping[str, str]) -> AsyncIterator[None]:
+    """Run the server's Chromium outside of the jail and without a proxy, and wait for its DevTools."""
+    argv = tuple(argument for argument in chromium_argv(settings) if not argument.startswith("--proxy-"))
+    async with running_service(
+        "chromium",
+        argv=(*argv, "--no-proxy-server"),
+        env=chromium_env(settings, display_env),
+        cwd=settings.home,
+        account=settings.account,
+        identities=settings.identities,
+        logs=settings.logs,
+        grace_seconds=2,
+    ) as process:
+        await devtools_url(settings.port, partial(connect_directly, settings.port), process=process)
+        yield
 
 
 @dataclass(slots=True, kw_only=True)
@@ -154,12 +151,12 @@ class OurServer:
     pid: int
     port: int
     token: str
-    """Of the throw-away key that the server printed; '' when it asks for none."""
+    """Printed by the server; empty when the server requires none."""
 
 
 @contextmanager
 def our_server(setup: Setup, name: str, command: Path, policy: Path) -> Iterator[OurServer]:
-    """Starts a browser-shell command on free ports."""
+    """Run `browser-shell serve` on free ports."""
     env = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(setup.folder),
@@ -173,7 +170,7 @@ def our_server(setup: Setup, name: str, command: Path, policy: Path) -> Iterator
         "BROWSER_SHELL_REQUESTS_PER_SECOND": "10000",
     }
     process = subprocess.Popen(
-        [*_bound_to_us("TERM"), str(command), "serve"],
+        [*_ended_with_us("TERM"), str(command), "serve"],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -194,7 +191,7 @@ def our_server(setup: Setup, name: str, command: Path, policy: Path) -> Iterator
 
 
 class _Reader:
-    """Reads the server's output until it says where it listens, and goes on so that it never blocks."""
+    """Reads the output of the server to its end, so that the server never blocks on a full pipe."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -204,7 +201,7 @@ class _Reader:
         self._thread.start()
 
     def wait_ready(self) -> tuple[int, str]:
-        """The port and the token."""
+        """Return the port and the token."""
         self._ready.wait(_READY_SECONDS)
         ports = [found[1] for line in self._lines if (found := _ADDRESS.search(line))]
         tokens = [found[1] for line in self._lines if (found := _TOKEN.search(line))]
@@ -225,14 +222,14 @@ class _Reader:
         self._ready.set()
 
 
-def _bound_to_us(signal_name: str) -> tuple[str, ...]:
-    """Nothing outlives a benchmark that is killed."""
+def _ended_with_us(signal_name: str) -> tuple[str, ...]:
+    """Arguments in front of a command that end it when the benchmark is killed."""
     return (spawn.SETPRIV, f"--pdeathsig={signal_name}", "--")
 
 
 @contextmanager
 def acting_as(account: Account | None) -> Iterator[None]:
-    """Children started inside run as the account. Not by `user=`: that would make CPython fork instead of vfork."""
+    """Run child processes of this block as the account. With Popen's `user=`, CPython would not use vfork."""
     if account is None:
         yield
         return
@@ -249,9 +246,9 @@ def acting_as(account: Account | None) -> Iterator[None]:
 
 
 def end_daemon(sockets: Path, program: Path) -> None:
-    """Ends the agent-browser daemons that wrote their pids here: never anybody else's."""
-    for note in sockets.glob("*.pid"):
-        pid = int(note.read_text())
+    """End the agent-browser daemons whose pid files are in this directory."""
+    for path in sockets.glob("*.pid"):
+        pid = int(path.read_text())
         identity = orphans.identity_of(pid)
         if identity is not None and orphans.runs_program(pid, program):
             orphans.kill_now(identity)
@@ -262,25 +259,25 @@ def end_daemon(sockets: Path, program: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """Of all cores together, in ticks of the kernel's clock."""
+    """Processor time of all cores, in clock ticks."""
 
     stolen: int
-    """What a virtual machine's host gave to others while this machine had work to do."""
-    whole: int
+    """Time that the host of this virtual machine gave to other machines."""
+    total: int
 
     @classmethod
     def now(cls) -> MachineTime:
-        # Its last two count what guests of this machine took, which the others count already.
-        ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-        return cls(stolen=ticks[7], whole=sum(ticks))
+        # The last two fields are the time of guests, which the other fields include.
+        ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return cls(stolen=ticks[7], total=sum(ticks))
 
     def stolen_percent_since(self, before: MachineTime) -> float:
-        return 100 * (self.stolen - before.stolen) / max(1, self.whole - before.whole)
+        return 100 * (self.stolen - before.stolen) / max(1, self.total - before.total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Of one program, in MB; summed over its processes."""
+    """Memory of one program in MB, summed over its processes."""
 
     name: str
     processes: int
@@ -296,7 +293,7 @@ _NAMES = {
 
 
 def memory_below(root: int) -> list[Memory]:
-    """Memory of the server and of everything it started but Chromium."""
+    """Return the memory of the server and of all processes it started, without Chromium."""
     groups: dict[str, list[tuple[float, float]]] = {}
     for pid in _descendants(root):
         try:
@@ -307,8 +304,8 @@ def memory_below(root: int) -> list[Memory]:
         sizes = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines[1:]}
         if not sizes or name.startswith("chrom"):
             continue
-        known = "server" if pid == root else next((_NAMES[key] for key in _NAMES if name.startswith(key)), name)
-        groups.setdefault(known, []).append((sizes["Rss"], sizes["Pss"]))
+        label = "server" if pid == root else next((_NAMES[key] for key in _NAMES if name.startswith(key)), name)
+        groups.setdefault(label, []).append((sizes["Rss"], sizes["Pss"]))
     return [
         Memory(name=name, processes=len(each), rss=sum(rss for rss, _ in each), pss=sum(pss for _, pss in each))
         for name, each in groups.items()

@@ -1,9 +1,10 @@
-"""What the jail and the egress proxy cost: `python -m bench.egress`.
+"""Measures the cost of the jail and the egress proxy: `python -m bench.egress`.
 
-One Chromium behind the product's jail and proxy, another with the same flags and no proxy, both on this machine, take
-turns with the same local site, and the pages measure themselves. First both are driven by the same few DevTools calls
-(`proxy`); then both by agent-browser, which listens to all that a page does: the product by its tool, the other one by
-the bare CLI (`session`). So each comparison has the proxy on one side only, and everything else on both.
+One Chromium runs behind the jail and the proxy of the product, another with the same flags and without both. They take
+turns with pages of the same local site, which measure themselves. There are two comparisons:
+
+- `proxy`: both browsers are driven by the same few DevTools calls;
+- `session`: both are driven by agent-browser, one through the tool of the product, the other by the bare CLI.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ import os
 import re
 import shutil
 import signal
-import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,13 +28,14 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeAlias
 
 import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal
 
-from bench.boxes import Setup, acting_as
+from bench.boxes import Setup, acting_as, chromium_without_proxy, free_port
 from bench.subjects import BareCli
 from bench.wire import Cdp
 from browser_shell.browser.chromium.display import DisplaySettings, running_display
@@ -43,21 +43,18 @@ from browser_shell.browser.chromium.jail import PROXY_PORT
 from browser_shell.browser.chromium.process import (
     NO_BYPASS,
     ChromiumSettings,
-    chromium_argv,
-    chromium_env,
-    connect_directly,
-    devtools_url,
 )
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.core.egress import Requester
-from browser_shell.process import spawn
 from browser_shell.process.accounts import Account, account_to_drop_to, make_private_directory
 from browser_shell.settings import Settings, read_settings
+
+Reports: TypeAlias = dict[str, list[dict[str, float]]]
 
 MIB = 1024 * 1024
 FILE_BYTES = 200 * 1000 * 1000
 RESOURCES = 100
-LEAST_THROUGHPUT, MOST_LOAD_TIME = 0.5, 1.25
+MIN_THROUGHPUT_RATIO, MAX_LOAD_RATIO = 0.5, 1.25
 _REPORT_SECONDS = 120
 _REPORT = "fetch('/report', {method: 'POST', body: JSON.stringify(value)})"
 _DOWNLOAD_PAGE = """<!doctype html><title>download</title><script>(async () => {
@@ -95,7 +92,7 @@ _BODIES = {
 
 
 def _serve_site(parent: Connection, file: str) -> None:
-    """A process of its own, so that the site's work is nobody else's."""
+    """Serve the site. It has a process of its own, so that its work does not slow down the benchmark."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -177,15 +174,15 @@ def running_site() -> Iterator[Site]:
 async def direct_chromium(
     settings: Settings, account: Account | None, folder: Path
 ) -> AsyncIterator[dict[str, Callable[[str], object]]]:
-    """The same browser and flags without a jail and without a proxy. Yields what opens a URL, by hand and by driver."""
+    """Run the same browser without a jail and a proxy. Yield functions that open a URL, by DevTools and by driver."""
     base = make_private_directory(folder / "direct", owner=None, mode=0o711)
     mine, theirs = partial(make_private_directory, owner=None), partial(make_private_directory, owner=account)
-    marks, logs, home = mine(base / "marks"), mine(base / "log"), theirs(base / "home")
+    identities, logs, home = mine(base / "identities"), mine(base / "log"), theirs(base / "home")
     size = {"width": settings.display_width, "height": settings.display_height}
     display_settings = DisplaySettings(
         directory=theirs(base / "x"),
         window_manager_home=home,  # No window manager runs here.
-        marks=marks,
+        identities=identities,
         logs=logs,
         account=account,
         width=settings.display_width,
@@ -196,43 +193,28 @@ async def direct_chromium(
         profile=home / "profile",
         home=home,
         temporary=theirs(base / "t"),
-        marks=marks,
+        identities=identities,
         logs=logs,
-        port=_free_port(),
+        port=free_port(),
         proxy_port=0,
         timezone=settings.timezone,
         account=account,
         **size,
     )
-    argv = tuple(word for word in chromium_argv(chromium) if not word.startswith("--proxy-"))
-    async with running_display(display_settings) as display:
-        with (logs / "chromium.log").open("wb") as log:
-            process = await spawn.start(
-                spawn.Service(
-                    name="Chromium",
-                    argv=(*argv, "--no-proxy-server"),
-                    env=chromium_env(chromium, display.env),
-                    cwd=home,
-                    account=account,
-                    output=log,
-                )
-            )
-        try:
-            await devtools_url(chromium.port, partial(connect_directly, chromium.port), process=process)
-            cdp, window = Cdp(chromium.port), Cdp(chromium.port)
-            cdp.attach(cdp.open_window())
-            async with BlockingPortal() as portal:
-                setup = Setup(
-                    settings=settings, account=account, folder=folder, portal=portal, page_url="", page_port=0
-                )
-                make_private_directory(folder / BareCli.name, owner=None, mode=0o711)
-                driver = BareCli(setup, chromium.port, window.open_window())
-                yield {"by_hand": partial(_navigate, cdp), "by_driver": partial(driver.run, "open")}
-                driver.close()
-            window.close()
-            cdp.close()
-        finally:
-            await spawn.stop(process, grace_seconds=2)
+    async with (
+        running_display(display_settings) as display,
+        chromium_without_proxy(chromium, display.env),
+        BlockingPortal() as portal,
+    ):
+        cdp, window = Cdp(chromium.port), Cdp(chromium.port)
+        cdp.attach(cdp.open_window())
+        setup = Setup(settings=settings, account=account, folder=folder, portal=portal, page_url="", page_port=0)
+        make_private_directory(folder / BareCli.name, owner=None, mode=0o711)
+        driver = BareCli(setup, chromium.port, window.open_window())
+        yield {"by_hand": partial(_navigate, cdp), "by_driver": partial(driver.run, "open")}
+        driver.close()
+        window.close()
+        cdp.close()
 
 
 def _navigate(cdp: Cdp, url: str) -> None:
@@ -241,7 +223,7 @@ def _navigate(cdp: Cdp, url: str) -> None:
 
 @contextmanager
 def product(site: Site, account: Account | None, folder: Path) -> Iterator[dict[str, Callable[[str], object]]]:
-    """A running server. Yields what opens a URL in its browser: by its tool, and behind its proxy alone."""
+    """Run a server. Yield functions that open a URL in its browser, by DevTools and by its tool."""
     policy = folder / "policy.json"
     policy.write_text(
         json.dumps(
@@ -268,10 +250,10 @@ def product(site: Site, account: Account | None, folder: Path) -> Iterator[dict[
     )
     try:
         port, token = _greeting(process)
-        # This one makes a session without waking the driver.
+        # Creates a session without starting the driver.
         _call_by_mcp(port, token, "tab", "list")
-        # A window of our own that dials the proxy at the address of that session.
-        with acting_as(account):  # The server lets nobody but its own account in.
+        # Opens a window that connects to the proxy at the address of that session.
+        with acting_as(account):  # The server's DevTools port refuses other accounts.
             cdp = Cdp(int(next((folder / "r").glob("*/lock")).parent.name))
         address = ProxyAddresses(port=PROXY_PORT).take(Requester(subject="", session_id=""))
         cdp.attach(_window_behind(cdp, f"http://{address}:{PROXY_PORT}"))
@@ -315,29 +297,17 @@ def _call_by_mcp(port: int, token: str, *argv: str) -> None:
         raise RuntimeError(text[:500])
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _measure(
-    site: Site, openers: dict[str, Callable[[str], object]], page: str, rounds: int
-) -> dict[str, list[dict[str, float]]]:
-    """Takes turns, so that both meet the same moments of a busy machine. The first round warms up."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in openers}
+def _measure(site: Site, openers: dict[str, Callable[[str], object]], page: str, rounds: int) -> Reports:
+    """Let the browsers take turns, so that the load of the machine is the same for both. The first round warms up."""
+    reports: Reports = {name: [] for name in openers}
     for number in range(rounds + 1):
-        for name, opened in openers.items():
-            opened(site.url(page))
+        for name, open_url in openers.items():
+            open_url(site.url(page))
             report = site.report()
             if number:
-                found[name].append(report)
+                reports[name].append(report)
             time.sleep(0.1)
-    return found
-
-
-def _p50(values: list[float]) -> float:
-    return statistics.median(values)
+    return reports
 
 
 async def measure(rounds: int, loads: int) -> dict[str, Any]:
@@ -350,8 +320,8 @@ async def measure(rounds: int, loads: int) -> dict[str, Any]:
             async with direct_chromium(settings, account, folder) as direct:
                 behind_the_proxy = {"direct": direct["by_hand"], "proxy": ours["proxy"]}
                 as_used = {"direct": direct["by_driver"], "session": ours["session"]}
-                # In this order: once a driver has been woken, it listens to every page of its browser.
-                found = [
+                # In this order, because a driver that has been started observes every page of its browser.
+                reports = [
                     await anyio.to_thread.run_sync(_measure, site, openers, page, count)
                     for openers in (behind_the_proxy, as_used)
                     for page, count in (("download", rounds), ("load", loads))
@@ -359,23 +329,23 @@ async def measure(rounds: int, loads: int) -> dict[str, Any]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return {
-        "proxy": _compared(found[0], found[1], "proxy"),
-        "session": _compared(found[2], found[3], "session"),
-        "targets": {"download_ratio_at_least": LEAST_THROUGHPUT, "load_ratio_at_most": MOST_LOAD_TIME},
+        "proxy": _compare(reports[0], reports[1], "proxy"),
+        "session": _compare(reports[2], reports[3], "session"),
+        "targets": {"download_ratio_at_least": MIN_THROUGHPUT_RATIO, "load_ratio_at_most": MAX_LOAD_RATIO},
         "rounds": {"download": rounds, "load": loads},
     }
 
 
-Reports: TypeAlias = dict[str, list[dict[str, float]]]
-
-
-def _compared(downloads: Reports, loads: Reports, name: str) -> dict[str, Any]:
-    speed = {who: _p50([each["bytes"] / each["ms"] / 1000 for each in some]) for who, some in downloads.items()}
-    load = {who: _p50([each["ms"] for each in some]) for who, some in loads.items()}
+def _compare(downloads: Reports, loads: Reports, name: str) -> dict[str, Any]:
+    speed = {
+        subject: median(report["bytes"] / report["ms"] / 1000 for report in reports)
+        for subject, reports in downloads.items()
+    }
+    load = {subject: median(report["ms"] for report in reports) for subject, reports in loads.items()}
     return {
-        "download_mb_per_second": {who: round(value, 1) for who, value in speed.items()},
+        "download_mb_per_second": {subject: round(value, 1) for subject, value in speed.items()},
         "download_ratio": round(speed[name] / speed["direct"], 3),
-        "load_ms": {who: round(value, 1) for who, value in load.items()},
+        "load_ms": {subject: round(value, 1) for subject, value in load.items()},
         "load_ratio": round(load[name] / load["direct"], 3),
     }
 
@@ -388,8 +358,8 @@ def main() -> int:
     result = anyio.run(measure, arguments.rounds, arguments.loads)
     print(json.dumps(result, indent=1))
     met = all(
-        one["download_ratio"] >= LEAST_THROUGHPUT and one["load_ratio"] <= MOST_LOAD_TIME
-        for one in (result["proxy"], result["session"])
+        comparison["download_ratio"] >= MIN_THROUGHPUT_RATIO and comparison["load_ratio"] <= MAX_LOAD_RATIO
+        for comparison in (result["proxy"], result["session"])
     )
     return 0 if met else 1
 

@@ -73,7 +73,7 @@ def test_a_signal_ends_everything_cleanly(site: Site, number: signal.Signals) ->
         assert time.monotonic() - began < STOPPED_SECONDS
         wait_until(lambda: not any(map(alive, family)), seconds=2, what="no process left")
         assert list(server.runtime.glob("*/s/*")) == []
-        assert list(server.runtime.glob("*/marks/*")) == []
+        assert list(server.runtime.glob("*/identities/*")) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

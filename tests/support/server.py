@@ -79,7 +79,7 @@ class Server:
 
     def mark(self, name: str) -> int:
         """Return the pid of a supervised process."""
-        return int((self.devtools_directory / "marks" / name).read_text().split()[0])
+        return int((self.devtools_directory / "identities" / name).read_text().split()[0])
 
     def daemons(self) -> dict[str, int]:
         """Return the pids of the driver's daemons by internal session name."""

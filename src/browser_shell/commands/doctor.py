@@ -199,7 +199,7 @@ async def _try_jail(trial: _Trial) -> str:
     policies = trial.layout.config / "empty"
     policies.mkdir()
     jail_settings = JailSettings(
-        marks=trial.layout.marks,
+        identities=trial.layout.identities,
         logs=trial.layout.logs,
         home=trial.layout.chromium_home,
         chromium_policies=policies,
@@ -216,7 +216,7 @@ async def _try_display(trial: _Trial) -> str:
     display_settings = DisplaySettings(
         directory=trial.layout.display,
         window_manager_home=trial.layout.driver_home,
-        marks=trial.layout.marks,
+        identities=trial.layout.identities,
         logs=trial.layout.logs,
         width=640,
         height=480,

@@ -22,7 +22,7 @@ from browser_shell.browser.chromium.display import (
     DisplaySettings,
     make_socket_directory,
 )
-from browser_shell.browser.chromium.jail import HIDDEN, INTERPRETER, PROXY_PORT, JailSettings
+from browser_shell.browser.chromium.jail import HIDDEN_DIRECTORIES, INTERPRETER, PROXY_PORT, JailSettings
 from browser_shell.browser.chromium.managed_policy import write_managed_policy
 from browser_shell.browser.chromium.process import ChromiumSettings
 from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout, claimed_layout, end_leftover_services
@@ -204,7 +204,7 @@ def _health_probes(settings: Settings, supervisor: BrowserSupervisor, display_so
     async def driver() -> None:
         await anyio.to_thread.run_sync(check_programs, settings)
 
-    probes: dict[str, Probe] = {"chromium": chromium, "cdp": cdp, "driver": driver, "egress": supervisor.ask_egress}
+    probes: dict[str, Probe] = {"chromium": chromium, "cdp": cdp, "driver": driver, "egress": supervisor.probe_egress}
     return probes if settings.unsafe_attach_port is not None else {"display": display, **probes}
 
 
@@ -351,7 +351,7 @@ def _display(settings: Settings, layout: RuntimeLayout, account: Account | None)
     return DisplaySettings(
         directory=layout.display,
         window_manager_home=layout.driver_home,
-        marks=layout.marks,
+        identities=layout.identities,
         logs=layout.logs,
         width=settings.display_width,
         height=settings.display_height,
@@ -367,7 +367,7 @@ def _chromium(
         profile=layout.profile,
         home=layout.chromium_home,
         temporary=layout.temporary,
-        marks=layout.marks,
+        identities=layout.identities,
         logs=layout.logs,
         port=settings.devtools_port,
         width=settings.display_width,
@@ -382,12 +382,12 @@ def _jail(settings: Settings, layout: RuntimeLayout, account: Account | None) ->
     policies = layout.config / "chromium"
     write_managed_policy(policies, settings.policy.open.allow_schemes)
     return JailSettings(
-        marks=layout.marks,
+        identities=layout.identities,
         logs=layout.logs,
         home=layout.chromium_home,
         chromium_policies=policies,
         devtools_port=settings.devtools_port,
-        hidden=(*HIDDEN, str(settings.state_directory)),
+        hidden_directories=(*HIDDEN_DIRECTORIES, str(settings.state_directory)),
         must_hide=settings.needs_lock("mounts"),
         account=account,
     )

@@ -1,1 +1,1 @@
-"""Chromium's processes, its jail and its display."""
+"""Chromium, its jail and its display."""

@@ -1,4 +1,4 @@
-"""The folders that each browser gets anew: its profile, and what it has in place of /tmp."""
+"""The directories that are created for each browser process: its profile and its temporary directory."""
 
 from __future__ import annotations
 
@@ -17,57 +17,60 @@ from browser_shell.process.accounts import make_private_directory
 log = structlog.get_logger()
 
 
-def make_fresh_folders(settings: ChromiumSettings) -> None:
-    """Each browser starts on fresh ones, so that no lock of a killed browser is in its way, or stays behind.
+def make_fresh_directories(settings: ChromiumSettings) -> None:
+    """Remove the profile and the temporary directory of an earlier browser, and create a temporary directory.
 
-    Raises: BrowserUnavailable.
+    Locks of a killed browser would keep the next one from starting. Raises: BrowserUnavailable.
     """
     try:
-        _remove_whatever(settings.profile)
-        _remove_whatever(settings.temporary)
+        _remove(settings.profile)
+        _remove(settings.temporary)
         make_private_directory(settings.temporary, owner=settings.account)
     except (OSError, ConfigurationInvalid) as cause:
         log.warning("browser_directories_failed", fault=str(cause))
-        raise BrowserUnavailable("there are no folders for a browser; see the server's log") from cause
+        raise BrowserUnavailable("the browser's directories cannot be created; see the server's log") from cause
 
 
-def _remove_whatever(path: Path) -> None:
-    """Also what a browser that has been taken over may have put there: it has the account that owns these folders.
+def forbid_new_temporary_files(settings: ChromiumSettings) -> None:
+    """Make the temporary directory read-only once Chromium has created its lock there.
 
-    What cannot be removed is out of the way at least. Raises: OSError.
-    """
-    aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    try:
-        path.rename(aside)
-    except FileNotFoundError:
-        return
-    with suppress(OSError, RecursionError):
-        if aside.is_symlink() or not aside.is_dir():
-            aside.unlink()
-            return
-        _set_mode(aside, 0o700)  # A temporary folder is sealed.
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _set_mode(folder: Path, mode: int) -> None:
-    """Of the folder itself, never of what a link in its place leads to. Raises: OSError."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fchmod(handle, mode)
-    finally:
-        os.close(handle)
-
-
-def seal_temporary(settings: ChromiumSettings) -> None:
-    """From here on Chromium begins no file there.
-
-    It begins every download with one, also a download that it then refuses: while it cannot, a page's bytes never come
-    to the disk that way. All that it needs there itself is the lock that it makes at its start.
+    Chromium starts every download with a temporary file, also a download that it then refuses. Without write
+    permission, no byte of a download reaches the disk.
 
     Raises: BrowserUnavailable.
     """
     try:
         _set_mode(settings.temporary, 0o500)
     except OSError as cause:
-        log.warning("temporary_folder_not_sealed", fault=str(cause))
-        raise BrowserUnavailable("the browser's temporary folder cannot be shut; see the server's log") from cause
+        log.warning("temporary_directory_chmod_failed", fault=str(cause))
+        raise BrowserUnavailable(
+            "the browser's temporary directory cannot be made read-only; see the server's log"
+        ) from cause
+
+
+def _remove(path: Path) -> None:
+    """Rename an entry and remove it as far as possible.
+
+    A compromised browser process can put anything there, such as a link or directories nested without limit. The
+    rename frees the path also when the removal fails. Raises: OSError.
+    """
+    renamed = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.rename(renamed)
+    except FileNotFoundError:
+        return
+    with suppress(OSError, RecursionError):
+        if renamed.is_symlink() or not renamed.is_dir():
+            renamed.unlink()
+            return
+        _set_mode(renamed, 0o700)  # Reverts `forbid_new_temporary_files`.
+        shutil.rmtree(renamed, ignore_errors=True)
+
+
+def _set_mode(directory: Path, mode: int) -> None:
+    """Change the mode of a directory, never of the target of a link. Raises: OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)

@@ -1,4 +1,12 @@
-"""The jail as the server sees it: how to start one, and the doors that lead into it."""
+"""Runs Chromium in a jail: a network namespace with no interface but loopback, and a mount namespace.
+
+The server starts `jail_child.py`. The child enters the namespaces, creates three sockets, passes them to the server and
+then executes Chromium, so no helper process stays in the jail. These sockets are the only connections between the jail
+and the network outside:
+
+- a listener from which the server's egress proxy accepts the connections of Chromium;
+- a listener and a client socket, with which `NamespaceSockets` connects the server to Chromium's DevTools port.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +22,31 @@ import anyio
 import structlog
 from anyio.abc import Process
 
-from browser_shell.browser.chromium.log_files import open_log_file
 from browser_shell.browser.chromium.namespace_sockets import NamespaceSockets
+from browser_shell.browser.chromium.services import running_service
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from browser_shell.core.json_values import JsonObject
-from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account
 
 log = structlog.get_logger()
 
-# Of the system, not of a virtual environment: the account must be able to read it.
 INTERPRETER = Path("/usr/bin/python3")
+"""The interpreter of the system. Chromium's account may be unable to read a virtual environment."""
 PROXY_PORT = 3128
-_HELPER = Path(__file__).with_name("jail_child.py")
+"""The port of the egress proxy inside the jail."""
+HIDDEN_DIRECTORIES = ("/home", "/root", "/mnt", "/media", "/srv", "/etc/agent-browser")
+"""Directories with personal data or with settings of the driver. Chromium needs none of them."""
+_CHILD = Path(__file__).with_name("jail_child.py")
 _START_SECONDS = 10.0
 _CONNECT_SECONDS = 3.0
-_LONGEST_MESSAGE = 65536
-_HANDED_OVER = 3
-# Where people keep what no web page should ever see. The browser needs none of it.
-HIDDEN = ("/home", "/root", "/mnt", "/media", "/srv", "/etc/agent-browser")
+_STOP_SECONDS = 2.0
+_MAX_MESSAGE_BYTES = 65536
+_SOCKET_COUNT = 3
 _REMEDY = (
-    "Chromium may only run in a jail without a network, and this machine does not allow making one ({reason}). "
+    "Chromium may only run in a jail without a network, and this machine does not allow the creation of one "
+    "({reason}). "
     "In a container, add: --security-opt seccomp=seccomp.json (the shipped profile, deploy/image/seccomp.json). "
-    "If that is set, or outside of one, allow unprivileged user namespaces on the machine: "
+    "If that is set already, or outside of a container, allow unprivileged user namespaces on the machine: "
     "sysctl user.max_user_namespaces=15000, sysctl kernel.unprivileged_userns_clone=1 (Debian), "
     "sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu). "
     "--unsafe-no-jail runs without this protection"
@@ -45,47 +55,50 @@ _CANNOT_MOUNT = (
     "this container may not mount, so Chromium would see the audit log and the key that signs it: the lock 'mounts' "
     "is missing. Where the host has AppArmor, add: --security-opt apparmor=unconfined, or name a profile that allows "
     "mount in user namespaces. Else add: --security-opt seccomp=seccomp.json (the shipped profile). "
-    "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts does without; see docs/reference/image.md"
+    "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts starts without this lock; see docs/reference/image.md"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JailSettings:
-    """What a jail holds."""
+    """Settings of a jail."""
 
-    marks: Path
+    identities: Path
     logs: Path
     home: Path
+    """The working directory of Chromium."""
     chromium_policies: Path
-    """Takes the place of /etc/chromium inside: the managed policy of this server, for its own browser only."""
+    """A directory with Chromium's managed policy, mounted over /etc/chromium in the jail."""
     devtools_port: int
-    hidden: tuple[str, ...] = HIDDEN
+    hidden_directories: tuple[str, ...] = HIDDEN_DIRECTORIES
     must_hide: bool = False
-    """Whether there is no jail where folders cannot be hidden. Set where Chromium shares the server's account."""
+    """Refuse to start where directories cannot be hidden. True where Chromium shares the server's account."""
     account: Account | None
 
 
 class Jail:
-    """A running jail. Its process is the program itself."""
+    """A running jail. `process` is Chromium itself, because the jail's child has executed it."""
 
-    def __init__(self, *, process: Process, proxy_listener: socket.socket, doors: NamespaceSockets, port: int) -> None:
+    def __init__(
+        self, *, process: Process, proxy_listener: socket.socket, sockets: NamespaceSockets, devtools_port: int
+    ) -> None:
         self.process = process
         self.proxy_listener = proxy_listener
-        self._doors = doors
-        self._port = port
+        self._sockets = sockets
+        self._devtools_port = devtools_port
 
-    async def connect(self) -> socket.socket:
-        """A new connection to the DevTools inside. Raises: BrowserUnavailable."""
-        return await self._connect_to(self._port)
+    async def connect_to_devtools(self) -> socket.socket:
+        """Open a connection to Chromium's DevTools port. Raises: BrowserUnavailable."""
+        return await self._connect(self._devtools_port)
 
     async def connect_to_proxy(self) -> socket.socket:
-        """A new connection to the egress proxy, as the browser would make it. Raises: BrowserUnavailable."""
-        return await self._connect_to(PROXY_PORT)
+        """Open a connection to the egress proxy, as Chromium does. Raises: BrowserUnavailable."""
+        return await self._connect(PROXY_PORT)
 
-    async def _connect_to(self, port: int) -> socket.socket:
+    async def _connect(self, port: int) -> socket.socket:
         try:
             with anyio.fail_after(_CONNECT_SECONDS):
-                return await self._doors.connect(port)
+                return await self._sockets.connect(port)
         except TimeoutError as cause:
             raise BrowserUnavailable("the jail does not answer") from cause
         except OSError as cause:
@@ -94,70 +107,76 @@ class Jail:
 
 @asynccontextmanager
 async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mapping[str, str]) -> AsyncIterator[Jail]:
-    """Runs a program in a jail of its own and ends both with the block.
+    """Run a program in a new jail, and end it at the end of the block.
 
-    Raises: JailUnavailable with what to change, BrowserUnavailable.
+    Raises: JailUnavailable with advice for the operator, BrowserUnavailable.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.setblocking(False)
+    control, child_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    control.setblocking(False)
+    with control, child_control:
+        async with running_service(
+            "chromium",
+            argv=_child_argv(settings, child_control.fileno(), argv, env),
+            env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
+            cwd=settings.home,
+            account=settings.account,
+            identities=settings.identities,
+            logs=settings.logs,
+            grace_seconds=_STOP_SECONDS,
+            pass_fds=(child_control.fileno(),),
+        ) as process:
+            child_control.close()  # With the child's copy as the only one, `control` ends when the child ends.
+            with ExitStack() as received:
+                proxy_listener, listener, client = await _receive_sockets(control, received)
+                sockets = NamespaceSockets(listener=listener, client=client)
+                try:
+                    yield Jail(
+                        process=process,
+                        proxy_listener=proxy_listener,
+                        sockets=sockets,
+                        devtools_port=settings.devtools_port,
+                    )
+                finally:
+                    await sockets.aclose()
+
+
+def _child_argv(settings: JailSettings, control: int, argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
+    """Build the command line of `jail_child.py`, whose docstring describes the arguments."""
     config: JsonObject = {
         "argv": list(argv),
         "env": dict(env),
         "proxy_port": PROXY_PORT,
-        "hidden": list(settings.hidden),
+        "hidden_directories": list(settings.hidden_directories),
         "must_hide": settings.must_hide,
-        "overlays": {"/etc/chromium": str(settings.chromium_policies)},
+        "bind_mounts": {"/etc/chromium": str(settings.chromium_policies)},
     }
-    with ours:
-        with theirs, open_log_file(settings.logs / "chromium.log") as log:
-            process = await spawn.start(
-                spawn.Service(
-                    name="the jail",
-                    argv=(
-                        *(str(INTERPRETER), "-I", "-S", "-c", _HELPER.read_text(encoding="utf-8")),
-                        *(str(theirs.fileno()), json.dumps(config)),
-                    ),
-                    env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
-                    cwd=settings.home,
-                    account=settings.account,
-                    output=log,
-                    pass_fds=(theirs.fileno(),),
-                )
-            )
-        orphans.save_identity(settings.marks / "chromium", process.pid)
-        try:
-            with ExitStack() as held:
-                proxy_listener, listener, caller = await _sockets_inside(ours, held)
-                doors = NamespaceSockets(listener=listener, caller=caller)
-                try:
-                    yield Jail(process=process, proxy_listener=proxy_listener, doors=doors, port=settings.devtools_port)
-                finally:
-                    await doors.end()
-        finally:
-            await spawn.stop(process, grace_seconds=2)
-            (settings.marks / "chromium").unlink(missing_ok=True)
+    program = _CHILD.read_text(encoding="utf-8")
+    return (str(INTERPRETER), "-I", "-S", "-c", program, str(control), json.dumps(config))
 
 
-async def _sockets_inside(control: socket.socket, held: ExitStack) -> list[socket.socket]:
-    """The three that the helper hands over: the proxy's listener, and those that doors are made of."""
+async def _receive_sockets(control: socket.socket, received: ExitStack) -> list[socket.socket]:
+    """Wait for the child's message and return the sockets that came with it.
+
+    `received` closes the sockets. Raises: JailUnavailable.
+    """
     try:
         with anyio.fail_after(_START_SECONDS):
             await anyio.wait_readable(control)
-        content, handles, _, _ = socket.recv_fds(control, _LONGEST_MESSAGE, _HANDED_OVER)
-        sockets = [held.enter_context(socket.socket(fileno=handle)) for handle in handles]
+        content, descriptors, _, _ = socket.recv_fds(control, _MAX_MESSAGE_BYTES, _SOCKET_COUNT)
+        sockets = [received.enter_context(socket.socket(fileno=descriptor)) for descriptor in descriptors]
         message = json.loads(content)
-    except (OSError, ValueError) as cause:  # `TimeoutError` is an `OSError`; of a helper that ended there is no JSON.
-        raise JailUnavailable(_REMEDY.format(reason="its helper did not start; see chromium.log")) from cause
+    except (OSError, ValueError) as cause:  # A timeout is an OSError. Without a message, `content` is empty.
+        raise JailUnavailable(_REMEDY.format(reason="its child process did not start; see chromium.log")) from cause
+    mounted = message.get("mounted")
     if message.get("ok") is not True:
-        raise JailUnavailable(
-            _CANNOT_MOUNT if message.get("arranged") is False else _REMEDY.format(reason=message.get("error"))
-        )
-    if len(sockets) != _HANDED_OVER:
+        raise JailUnavailable(_CANNOT_MOUNT if mounted is False else _REMEDY.format(reason=message.get("error")))
+    if len(sockets) != _SOCKET_COUNT:
+        # recvmsg(2): the kernel discards descriptors for which the receiver has no free number.
         raise JailUnavailable(_REMEDY.format(reason="its sockets did not come through: too many files are open"))
-    if message.get("arranged") is not True:
-        # Only where it need not hide anything. The network is shut all the same.
-        log.warning("jail_cannot_mount", missing="the managed policy and the hidden folders")
+    if mounted is not True:
+        # Only without `must_hide`. The network namespace is in effect all the same.
+        log.warning("jail_cannot_mount", missing="the managed policy and the hidden directories")
     for each in sockets:
         each.setblocking(False)
-        each.set_inheritable(False)
+        each.set_inheritable(False)  # Unlike descriptors that Python opens, received ones are inheritable.
     return sockets

@@ -1,9 +1,19 @@
-"""The jail's maker: makes a network namespace with nothing in it but loopback, and becomes one program there.
+"""Child process of the jail: enters new namespaces and executes Chromium there.
 
-It is started as source text by the system's Python, as an unprivileged account, so it imports only the standard
-library. Before it becomes the program it opens the one listener that the program may reach, and two sockets of which
-the server makes its own connections to the program, and hands them over: sockets of the inner namespace in the hands
-of a process outside are the only doors.
+The server passes the text of this file to the system's Python interpreter (`python3 -I -S -c`) under an unprivileged
+account. The file therefore imports nothing but the standard library.
+
+Arguments: the file descriptor of a Unix socket to the server, and a JSON object with the keys
+
+- `argv`, `env`: the program to execute;
+- `proxy_port`: the port of the egress proxy inside the jail;
+- `hidden_directories`: directories that the program must find empty;
+- `bind_mounts`: target directories, each with the source directory that is mounted read-only over it;
+- `must_hide`: whether it is an error when mounting is forbidden.
+
+The child answers with one JSON message on the Unix socket. After a success the message is
+`{"ok": true, "mounted": BOOL}`, with the descriptors of three sockets; `mounted` is false when the container forbids
+mounting. After a failure it is `{"error": TEXT}`, with `"mounted": false` when `must_hide` is the reason.
 """
 
 from __future__ import annotations
@@ -16,84 +26,96 @@ import socket
 import struct
 import sys
 
+# From linux/sched.h, linux/mount.h, linux/prctl.h, linux/sockios.h, linux/if.h and linux/capability.h.
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 47, 4
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
-CAPABILITY_VERSION_3 = 0x20080522
-HIGHEST_CAPABILITY = 63
+LINUX_CAPABILITY_VERSION_3 = 0x20080522
+MAX_CAPABILITY = 63
+
+IFREQ_FORMAT = "16sh14x"
+"""struct ifreq with the fields `ifr_name` and `ifr_flags`."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def check(result: int, step: str) -> None:
+def check(result: int, operation: str) -> None:
+    """Raise OSError when a C function has failed."""
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{step}: {os.strerror(number)}")
+        raise OSError(number, f"{operation}: {os.strerror(number)}")
 
 
 def enter_namespaces() -> None:
+    """Create user, network and mount namespaces. Inside, user and group have the same numbers as outside."""
     uid, gid = os.getuid(), os.getgid()
     check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS), "unshare")
+    # user_namespaces(7): an unprivileged process may write gid_map only after "deny" in setgroups.
     for name, content in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as entry:  # noqa: PTH123  without the megabyte of pathlib
-            entry.write(content)
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123  avoids the import of pathlib
+            file.write(content)
 
 
-def raise_loopback() -> None:
+def bring_up_loopback() -> None:
+    """Set IFF_UP on `lo`, which is down in a new network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        request = struct.pack("16sh14x", b"lo", 0)
-        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, SIOCGIFFLAGS, request))[1]
-        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | IFF_UP))
+        request = struct.pack(IFREQ_FORMAT, b"lo", 0)
+        _, flags = struct.unpack(IFREQ_FORMAT, fcntl.ioctl(any_socket, SIOCGIFFLAGS, request))
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack(IFREQ_FORMAT, b"lo", flags | IFF_UP))
 
 
-def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    arguments = [text.encode() if text else None for text in (source, target, kind)]
+def mount(source: str, target: str, filesystem: str, flags: int, options: str = "") -> None:
+    """Call mount(2); an empty string stands for NULL."""
+    arguments = [text.encode() if text else None for text in (source, target, filesystem)]
     check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode() if options else None), f"mount {target}")
 
 
-def arrange_files(hidden: list[str], overlays: dict[str, str]) -> bool:
-    """Hides folders and puts others in their place. False where a container forbids mounting."""
+def set_up_mounts(hidden_directories: list[str], bind_mounts: dict[str, str]) -> bool:
+    """Mount over directories of this namespace. Return False when the container forbids mounting."""
     try:
         mount("", "/", "", MS_REC | MS_PRIVATE)
     except OSError:
         return False
-    for place, folder in overlays.items():
-        mount(folder, place, "", MS_BIND)
-        mount("", place, "", MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    for folder in hidden:
-        if os.path.isdir(folder):  # noqa: PTH112  what cannot even be looked at needs no hiding, and is no error
-            mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k,mode=0755")
+    for target, source in bind_mounts.items():
+        mount(source, target, "", MS_BIND)
+        mount("", target, "", MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    for directory in hidden_directories:
+        # isdir is False for a directory that this account cannot see, which needs no hiding.
+        if os.path.isdir(directory):  # noqa: PTH112  avoids the import of pathlib
+            mount("none", directory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k,mode=0755")
     return True
 
 
 def drop_capabilities() -> None:
-    """The maker of a user namespace has every capability in it. Nothing is left to use them for."""
-    for number in range(HIGHEST_CAPABILITY + 1):
-        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+    """Give up all capabilities, which the creator of a user namespace has in it, and the means to gain new ones."""
+    for capability in range(MAX_CAPABILITY + 1):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # Fails for numbers that this kernel does not define.
     libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    header = struct.pack("Ii", CAPABILITY_VERSION_3, 0)
+    header = struct.pack("Ii", LINUX_CAPABILITY_VERSION_3, 0)
     check(libc.capset(header, struct.pack("6I", 0, 0, 0, 0, 0, 0)), "capset")
     check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
-def listening(address: str, port: int, *, waiting: int) -> socket.socket:
+def open_listener(address: str, port: int, *, backlog: int) -> socket.socket:
+    """Open a TCP listener; port 0 stands for any free port."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((address, port))
-    listener.listen(waiting)
+    listener.listen(backlog)
     return listener
 
 
-def send(control: socket.socket, message: dict[str, object], handles: list[int]) -> None:
-    socket.send_fds(control, [json.dumps(message).encode()], handles)
+def send(control: socket.socket, message: dict[str, object], sockets: tuple[socket.socket, ...] = ()) -> None:
+    """Send a message to the server, with the descriptors of these sockets."""
+    socket.send_fds(control, [json.dumps(message).encode()], [each.fileno() for each in sockets])
 
 
-def become(argv: list[str], env: dict[str, str]) -> int:
-    """Returns only when there is no such program."""
+def execute(argv: list[str], env: dict[str, str]) -> int:
+    """Replace this process by a program. Return an exit code only when the program cannot be executed."""
     try:
-        os.execve(argv[0], argv, env)  # noqa: S606  no shell is the point
+        os.execve(argv[0], argv, env)  # noqa: S606  starts no shell
     except OSError as error:
         print(f"{argv[0]}: {error.strerror}", file=sys.stderr)
     return 127
@@ -101,28 +123,29 @@ def become(argv: list[str], env: dict[str, str]) -> int:
 
 def main() -> int:
     control = socket.socket(fileno=int(sys.argv[1]))
-    # Nothing of what is opened here may be open in the program, and all else that is opened is so by itself.
+    # The server made this descriptor inheritable. Descriptors that Python opens are not (PEP 446).
     control.set_inheritable(False)
     config = json.loads(sys.argv[2])
     try:
         enter_namespaces()
-        raise_loopback()
-        # Every 127.x.y.z is this machine in here: each session dials an address of its own.
-        proxy = listening("0.0.0.0", config["proxy_port"], waiting=1024)  # noqa: S104  there is no other interface
-        # Not on 127.0.0.1: there its port might be the one that the program is to have.
-        doors = [listening("127.0.0.2", 0, waiting=16), socket.socket(socket.AF_INET, socket.SOCK_STREAM)]
-        arranged = arrange_files(config["hidden"], config["overlays"])
-        if config["must_hide"] and not arranged:
-            send(control, {"error": "mounting is forbidden", "arranged": False}, [])
+        bring_up_loopback()
+        # Each session connects to the proxy at an address of its own in 127.0.0.0/8. There is no other interface.
+        proxy_listener = open_listener("0.0.0.0", config["proxy_port"], backlog=1024)  # noqa: S104
+        # Not on 127.0.0.1, where its port could be the DevTools port of Chromium.
+        listener = open_listener("127.0.0.2", 0, backlog=16)
+        client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        mounted = set_up_mounts(config["hidden_directories"], config["bind_mounts"])
+        if config["must_hide"] and not mounted:
+            send(control, {"error": "mounting is forbidden", "mounted": False})
             return 1
-        # Chromium's own sandbox needs this call; where it is filtered, better said here than by a browser that dies.
+        # Chromium's own sandbox calls chroot. Where a seccomp filter forbids it, this error is clearer than a crash.
         check(libc.chroot(b"/"), "chroot")
         drop_capabilities()
     except OSError as error:
-        send(control, {"error": str(error)}, [])
+        send(control, {"error": str(error)})
         return 1
-    send(control, {"ok": True, "arranged": arranged}, [each.fileno() for each in (proxy, *doors)])
-    return become(config["argv"], config["env"])
+    send(control, {"ok": True, "mounted": mounted}, (proxy_listener, listener, client))
+    return execute(config["argv"], config["env"])
 
 
 if __name__ == "__main__":

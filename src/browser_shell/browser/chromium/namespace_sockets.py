@@ -1,8 +1,12 @@
-"""Sockets of a network namespace in which no process of ours stays.
+"""Connections to ports in a network namespace in which the server has no process.
 
-A socket belongs to the namespace that it was made in, and so does every connection that a listener accepts. So out of
-two sockets that were made inside, a listener and a caller, any number can be made outside: the caller calls, and what
-the listener accepts is dissolved (connect(2) to no address) into a socket that is as good as new, still of the inside.
+A socket stays in the network namespace it was created in. A connection that a listener accepts belongs to the
+listener's namespace. The jail's child creates a listener and a client socket inside the jail and passes both to the
+server. To open a connection, the server
+
+1. connects the client socket to the listener and accepts,
+2. resets the accepted socket with connect(AF_UNSPEC), after which it has neither a peer nor a port,
+3. connects the accepted socket to the port inside.
 """
 
 from __future__ import annotations
@@ -16,71 +20,75 @@ import struct
 
 import anyio
 
-_NOWHERE = struct.pack("=H14x", socket.AF_UNSPEC)
-_MOST_STRANGERS = 64
-"""More calls than the listener keeps waiting."""
+_UNSPECIFIED_ADDRESS = struct.pack("=H14x", socket.AF_UNSPEC)
+_MAX_FOREIGN_CONNECTIONS = 64
+"""More than the backlog of the listener."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NamespaceSockets:
-    """Makes connections to ports inside, out of two sockets that do not block."""
+    """Opens connections inside a network namespace, by means of two non-blocking sockets of that namespace."""
 
-    def __init__(self, *, listener: socket.socket, caller: socket.socket) -> None:
+    def __init__(self, *, listener: socket.socket, client: socket.socket) -> None:
         self._listener = listener
-        self._caller = caller
-        self._turn = anyio.Lock()
-        self._call: anyio.CancelScope | None = None
-        self._ended = False
+        self._client = client
+        self._lock = anyio.Lock()
+        self._attempt: anyio.CancelScope | None = None
+        self._closed = False
 
-    async def end(self) -> None:
-        """Breaks off a call that is under way. Only then may the two be closed: the event loop still watches them."""
-        self._ended = True
-        if self._call is not None:
-            self._call.cancel()
+    async def aclose(self) -> None:
+        """Cancel the attempt in progress and refuse further ones.
+
+        Must be called before the two sockets are closed, because the event loop watches them during an attempt.
+        """
+        self._closed = True
+        if self._attempt is not None:
+            self._attempt.cancel()
         with anyio.CancelScope(shield=True):
-            async with self._turn:
+            async with self._lock:
                 pass
 
     async def connect(self, port: int) -> socket.socket:
-        """A connection to this port of 127.0.0.1. Raises: OSError."""
-        made = await self._make()
+        """Connect to a port of 127.0.0.1 inside the namespace. Raises: OSError."""
+        connection = await self._create_socket()
         try:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
         except BaseException:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
-    async def _make(self) -> socket.socket:
-        async with self._turn:
-            if not self._ended:
-                with anyio.CancelScope() as self._call:
-                    return await self._call_and_accept()
+    async def _create_socket(self) -> socket.socket:
+        """Create an unconnected socket of the namespace, one attempt at a time."""
+        async with self._lock:
+            if not self._closed:
+                with anyio.CancelScope() as self._attempt:
+                    return await self._connect_and_accept()
         raise ConnectionAbortedError(errno.ECONNABORTED, os.strerror(errno.ECONNABORTED))
 
-    async def _call_and_accept(self) -> socket.socket:
+    async def _connect_and_accept(self) -> socket.socket:
         loop = asyncio.get_running_loop()
-        self._send_away_strangers()
-        _dissolve(self._caller)  # From its last call, or from half of one that was broken off.
-        await loop.sock_connect(self._caller, self._listener.getsockname())
-        # Perhaps a stranger's, who called in between. It does not matter: whatever it was, it is dissolved.
-        made, _ = await loop.sock_accept(self._listener)
-        _dissolve(made)
-        return made
+        self._close_foreign_connections()
+        _disconnect(self._client)  # Ends the connection of the previous attempt.
+        await loop.sock_connect(self._client, self._listener.getsockname())
+        # A foreign connection may be accepted here instead. It serves as well, because it is reset.
+        accepted, _ = await loop.sock_accept(self._listener)
+        _disconnect(accepted)
+        return accepted
 
-    def _send_away_strangers(self) -> None:
-        """Whoever is inside can call too. They may not keep our own call waiting."""
-        for _ in range(_MOST_STRANGERS):
+    def _close_foreign_connections(self) -> None:
+        """Make room in the listener's backlog. Programs inside the jail can connect to the listener too."""
+        for _ in range(_MAX_FOREIGN_CONNECTIONS):
             try:
                 self._listener.accept()[0].close()
             except BlockingIOError:
                 return
 
 
-def _dissolve(connection: socket.socket) -> None:
-    """Takes a TCP socket back to where it began: no peer, no port. Python's own connect knows no such address."""
-    if _libc.connect(connection.fileno(), _NOWHERE, len(_NOWHERE)) != 0:
+def _disconnect(connection: socket.socket) -> None:
+    """Reset a TCP socket to the unconnected state. Python's `connect` does not accept AF_UNSPEC. Raises: OSError."""
+    if _libc.connect(connection.fileno(), _UNSPECIFIED_ADDRESS, len(_UNSPECIFIED_ADDRESS)) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

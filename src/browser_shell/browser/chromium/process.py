@@ -1,4 +1,4 @@
-"""Chromium: its flags, its start, and the address of its DevTools."""
+"""Chromium's flags and environment, its start without a jail, and the address of its DevTools."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process, SocketStream
 
-from browser_shell.browser.chromium.log_files import open_log_file
+from browser_shell.browser.chromium.services import running_service
 from browser_shell.browser.devtools.client import DevTools
 from browser_shell.core.errors import BrowserUnavailable
-from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account
 
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.05
-_ANSWER_BYTES = 65536
+_MAX_RESPONSE_BYTES = 65536
+_REQUEST_SECONDS = 2.0
 
 NO_BYPASS = "<-loopback>"
-"""Without it Chromium dials loopback and link-local addresses itself."""
+"""Proxy bypass list. Without this entry Chromium connects to loopback and link-local addresses without the proxy."""
 
-# Never here: --no-sandbox, --disable-web-security, --remote-allow-origins.
+# --no-sandbox, --disable-web-security and --remote-allow-origins must not be added.
 _CONSTANT_FLAGS = (
     "--no-first-run",
     "--no-default-browser-check",
     "--no-startup-window",
     "--disable-gpu",
     "--password-store=basic",
-    # Windows of different sessions cover each other; without these three, every click in a covered one takes 5 s.
+    # Windows of different sessions cover each other. Without these flags, a click in a covered window takes 5 s.
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
     "--disable-background-timer-throttling",
-    # The browser's own calls home, and ways around a proxy.
+    # Connections of the browser itself, and ways around the proxy.
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -49,14 +49,14 @@ _CONSTANT_FLAGS = (
     "--dns-prefetch-disable",
     "--disable-quic",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    # People watch this window: no bars that an agent cannot answer.
+    # Bubbles and bars that only a person could answer.
     "--disable-session-crashed-bubble",
     "--hide-crash-restore-bubble",
     "--disable-search-engine-choice-screen",
     "--disable-breakpad",
     "--lang=en-US",
     "--disable-features="
-    # An 82 MB renderer for the address bar's popup, and a spare one for pages that may never come.
+    # The first three start a renderer of 82 MB for the address bar's popup, the fourth a spare renderer.
     "WebUIOmniboxPopup,WebUIOmniboxAimPopup,PreloadTopChromeWebUI,SpareRendererForSitePerProcess,"
     "Translate,MediaRouter,DialMediaRouteProvider,OptimizationHints,NetworkTimeServiceQuerying",
 )
@@ -64,34 +64,34 @@ _CONSTANT_FLAGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChromiumSettings:
-    """How to start the browser."""
+    """Settings with which Chromium is started."""
 
     program: Path
     profile: Path
-    """Thrown away at each start: sessions live in contexts of their own."""
+    """Removed before each start, because each session has a browser context of its own."""
     home: Path
     temporary: Path
-    """In place of /tmp, and shut once the browser runs."""
-    marks: Path
+    """TMPDIR. Read-only once the browser runs."""
+    identities: Path
     logs: Path
     port: int
-    """Of the DevTools, on 127.0.0.1."""
+    """The DevTools port on 127.0.0.1."""
     width: int
     height: int
     proxy_port: int
-    """Of the egress proxy, on every 127.x.y.z that the browser can see."""
+    """The port of the egress proxy, which listens on all addresses of 127.0.0.0/8."""
     timezone: str
     account: Account | None
 
 
 def chromium_argv(settings: ChromiumSettings) -> tuple[str, ...]:
-    """The whole command line."""
+    """Build the command line."""
     return (
         str(settings.program),
         f"--user-data-dir={settings.profile}",
         f"--remote-debugging-port={settings.port}",
         f"--window-size={settings.width},{settings.height}",
-        # Sessions have proxies of their own; whatever is left is the browser's own business and goes nowhere.
+        # Each session sets a proxy address of its own. The proxy refuses this one, which only Chromium itself uses.
         f"--proxy-server=http://127.0.0.1:{settings.proxy_port}",
         f"--proxy-bypass-list={NO_BYPASS}",
         *_CONSTANT_FLAGS,
@@ -99,7 +99,7 @@ def chromium_argv(settings: ChromiumSettings) -> tuple[str, ...]:
 
 
 def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> dict[str, str]:
-    """All of it: nothing is inherited, so no secret of the server gets in."""
+    """Build the environment. Nothing is inherited, so it contains no secret of the server."""
     return {
         **display_env,
         "HOME": str(settings.home),
@@ -112,31 +112,25 @@ def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> 
 
 @asynccontextmanager
 async def unjailed_chromium(settings: ChromiumSettings, display_env: Mapping[str, str]) -> AsyncIterator[Process]:
-    """For --unsafe-no-jail: Chromium on this machine's own network, ended with the block."""
-    with open_log_file(settings.logs / "chromium.log") as log:
-        process = await spawn.start(
-            spawn.Service(
-                name="Chromium",
-                argv=chromium_argv(settings),
-                env=chromium_env(settings, display_env),
-                cwd=settings.home,
-                account=settings.account,
-                output=log,
-            )
-        )
-    orphans.save_identity(settings.marks / "chromium", process.pid)
-    try:
+    """Run Chromium in the network of the machine, for --unsafe-no-jail; stop it at the end of the block."""
+    async with running_service(
+        "chromium",
+        argv=chromium_argv(settings),
+        env=chromium_env(settings, display_env),
+        cwd=settings.home,
+        account=settings.account,
+        identities=settings.identities,
+        logs=settings.logs,
+        grace_seconds=2,
+    ) as process:
         yield process
-    finally:
-        await spawn.stop(process, grace_seconds=2)
-        (settings.marks / "chromium").unlink(missing_ok=True)
 
 
 Connect = Callable[[], Awaitable[socket.socket]]
 
 
 async def devtools_url(port: int, connect: Connect, *, process: Process | None = None) -> str:
-    """Waits until a browser answers on its DevTools port, and returns the address of its socket.
+    """Wait until a browser answers on its DevTools port, and return the URL of its WebSocket.
 
     Raises: BrowserUnavailable when `process` ends first or no answer comes in time.
     """
@@ -145,52 +139,52 @@ async def devtools_url(port: int, connect: Connect, *, process: Process | None =
             while True:
                 if process is not None and process.returncode is not None:
                     raise BrowserUnavailable(
-                        f"Chromium ended at its start (exit {process.returncode}); see chromium.log"
+                        f"Chromium ended during its start (exit {process.returncode}); see chromium.log"
                     )
-                found = await _ask_version(port, connect)
-                if found:
-                    return found
+                url = await _query_devtools_url(port, connect)
+                if url:
+                    return url
                 await anyio.sleep(_POLL_SECONDS)
     except TimeoutError as late:
         raise BrowserUnavailable(f"no browser answers on 127.0.0.1:{port}; see chromium.log") from late
 
 
 async def connect_directly(port: int) -> socket.socket:
-    """A connection to a DevTools port of this machine. Raises: BrowserUnavailable."""
-    link = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    link.setblocking(False)
+    """Connect to a DevTools port in the network of the machine. Raises: BrowserUnavailable."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    connection.setblocking(False)
     try:
-        await asyncio.get_running_loop().sock_connect(link, ("127.0.0.1", port))
+        await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
     except OSError as cause:
-        link.close()
+        connection.close()
         raise BrowserUnavailable(f"no browser answers on 127.0.0.1:{port}") from cause
-    return link
+    return connection
 
 
-async def is_process(devtools: DevTools, pid: int) -> bool:
-    """Whether this connection leads to the Chromium we started, and not to whoever else had taken its port."""
-    answer = await devtools.call("SystemInfo.getProcessInfo")
-    listed = answer.get("processInfo")
-    return isinstance(listed, list) and any(isinstance(one, dict) and one.get("id") == pid for one in listed)
+async def has_process(devtools: DevTools, pid: int) -> bool:
+    """Check that a DevTools connection leads to the browser with this process, not to another one on the same port."""
+    reply = await devtools.call("SystemInfo.getProcessInfo")
+    processes = reply.get("processInfo")
+    return isinstance(processes, list) and any(isinstance(each, dict) and each.get("id") == pid for each in processes)
 
 
-async def _ask_version(port: int, connect: Connect) -> str:
-    """One plain HTTP request; empty when the port does not answer like a browser."""
+async def _query_devtools_url(port: int, connect: Connect) -> str:
+    """Send one HTTP request to the DevTools port; return an empty string when the response is not that of a browser."""
     request = f"GET /json/version HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
     received = b""
     try:
-        with anyio.move_on_after(2):
+        with anyio.move_on_after(_REQUEST_SECONDS):
             async with await SocketStream.from_socket(await connect()) as stream:
                 await stream.send(request.encode("ascii"))
-                while len(received) < _ANSWER_BYTES:
+                while len(received) < _MAX_RESPONSE_BYTES:
                     received += await stream.receive()
                     if received.partition(b"\r\n\r\n")[2].rstrip().endswith(b"}"):
                         break
     except (OSError, BrowserUnavailable, anyio.EndOfStream, anyio.BrokenResourceError):
         pass
     try:
-        answer = json.loads(received.partition(b"\r\n\r\n")[2])
+        version = json.loads(received.partition(b"\r\n\r\n")[2])
     except ValueError:
         return ""
-    url = answer.get("webSocketDebuggerUrl", "") if isinstance(answer, dict) else ""
+    url = version.get("webSocketDebuggerUrl", "") if isinstance(version, dict) else ""
     return url if isinstance(url, str) else ""

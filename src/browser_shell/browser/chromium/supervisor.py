@@ -1,4 +1,4 @@
-"""Keeps the display and the browser up, and hands out the current connection to it."""
+"""Keeps the display and the browser running, and provides the current DevTools connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 from anyio.abc import SocketListener, SocketStream
 
 from browser_shell.browser.chromium.critical_processes import wait_for_critical_process_exit
-from browser_shell.browser.chromium.directories import make_fresh_folders, seal_temporary
+from browser_shell.browser.chromium.directories import forbid_new_temporary_files, make_fresh_directories
 from browser_shell.browser.chromium.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.chromium.jail import JailSettings, running_jail
 from browser_shell.browser.chromium.process import (
@@ -23,7 +23,7 @@ from browser_shell.browser.chromium.process import (
     chromium_env,
     connect_directly,
     devtools_url,
-    is_process,
+    has_process,
     unjailed_chromium,
 )
 from browser_shell.browser.devtools.client import DevTools, DevToolsEvent, DevToolsRefused, connect_devtools
@@ -36,17 +36,18 @@ log = structlog.get_logger()
 
 ServeEgress = Callable[[SocketListener], Coroutine[None, None, None]]
 
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 5.0
+_MIN_PAUSE_SECONDS = 0.1
+_MAX_PAUSE_SECONDS = 5.0
+_HEALTHY_SECONDS = 10.0
+"""After a run of this length, the pause before the next start is the shortest one again."""
 _PROBE_SECONDS = 2.0
-_NEWS_SECONDS = 0.5
-_STEADY_SECONDS = 10.0
-"""A browser that lived this long was healthy: the next restart is immediate again."""
+_END_SECONDS = 0.5
+"""The supervisor can notice the end of a browser later than a caller whose DevTools command fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserConnection:
-    """The browser of this moment. A later generation has none of an earlier one's contexts."""
+    """A connection to a running browser. Browser contexts do not survive a change of the generation."""
 
     devtools: DevTools
     generation: int
@@ -54,15 +55,15 @@ class BrowserConnection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenNetwork:
-    """Sockets for a browser that is not in a jail: weaker, and only by an explicit unsafe setting."""
+    """Network of a browser without a jail, which needs an explicit unsafe setting."""
 
     proxy_listener: socket.socket
     attach_port: int | None
-    """Somebody else's browser to drive; None for our own."""
+    """The DevTools port of a browser that the operator runs; None to start a browser."""
 
 
 class BrowserSupervisor:
-    """Owns the browser's life. `run` never returns by itself; everyone else asks for `connection`."""
+    """Starts the browser, and starts it again whenever it ends."""
 
     def __init__(
         self,
@@ -87,13 +88,13 @@ class BrowserSupervisor:
         self._current: BrowserConnection | None = None
         self._changed = anyio.Event()
         self._generation = 0
-        self._last_fault = "the browser has not started yet"
+        self._last_error = "the browser has not started yet"
         self._connect_to_proxy: Connect | None = None
 
-    async def ask_egress(self) -> None:
-        """Calls the egress proxy from inside the jail, as nobody, and expects to be refused.
+    async def probe_egress(self) -> None:
+        """Connect to the egress proxy from inside the jail, at the address of no session, and expect a refusal.
 
-        Raises: BrowserUnavailable when there is no jail, or the proxy does not answer.
+        Raises: BrowserUnavailable when there is no jail, when the proxy does not answer or does not refuse.
         """
         await self.connection(seconds=_PROBE_SECONDS)
         if self._connect_to_proxy is None:
@@ -102,73 +103,73 @@ class BrowserSupervisor:
             with anyio.fail_after(_PROBE_SECONDS):
                 async with await SocketStream.from_socket(await self._connect_to_proxy()) as stream:
                     await stream.send(b"GET http://health.invalid/ HTTP/1.1\r\nHost: health.invalid\r\n\r\n")
-                    answer = await stream.receive()
+                    response = await stream.receive()
         except (OSError, TimeoutError, anyio.EndOfStream, anyio.BrokenResourceError) as cause:
             raise BrowserUnavailable("the egress proxy does not answer") from cause
-        if not answer.startswith(b"HTTP/1.1 403"):
-            raise BrowserUnavailable("the egress proxy let a stranger through")
+        if not response.startswith(b"HTTP/1.1 403"):
+            raise BrowserUnavailable("the egress proxy did not refuse a request without a session")
 
     async def connection(self, *, seconds: float = 5.0) -> BrowserConnection:
-        """The live connection, waiting for a restart that is under way. Raises: BrowserUnavailable."""
+        """Return the current connection; wait while the browser starts. Raises: BrowserUnavailable."""
         if self._current is None:
             with anyio.move_on_after(seconds):
                 while self._current is None:
                     await self._changed.wait()
         if self._current is None:
-            raise BrowserUnavailable(self._last_fault)
+            raise BrowserUnavailable(self._last_error)
         return self._current
 
     def is_current(self, generation: int) -> bool:
         return self._current is not None and self._current.generation == generation
 
     async def ends_soon(self, generation: int) -> bool:
-        """Whether this browser is gone, or turns out to be within a moment: whoever talks to it may know first."""
-        with anyio.move_on_after(_NEWS_SECONDS):
+        """Wait up to 0.5 s for the end of this browser. Return whether it has ended."""
+        with anyio.move_on_after(_END_SECONDS):
             while self.is_current(generation):
                 await self._changed.wait()
         return not self.is_current(generation)
 
     async def run(self) -> None:
-        """Starts what is needed, and starts it again whenever it ends.
+        """Run display and browser until cancelled.
 
-        Raises: JailUnavailable when the very first start shows that there can be no jail here.
+        Raises: JailUnavailable when the first start fails because this machine allows no jail.
         """
         if self._unsafe is not None and self._unsafe.attach_port is not None:
-            await self._repeat(partial(self._attached_life, self._unsafe, self._unsafe.attach_port))
+            await self._repeat(partial(self._run_attached, self._unsafe, self._unsafe.attach_port))
         else:
-            await self._repeat(self._display_life)
+            await self._repeat(self._run_display)
 
-    async def _repeat(self, life: Callable[[], Awaitable[None]]) -> None:
-        """Runs one life after another, with pauses that grow while lives are short."""
-        pause = _FIRST_PAUSE_SECONDS
+    async def _repeat(self, run_once: Callable[[], Awaitable[None]]) -> None:
+        """Call a function again and again. The pauses between the calls grow while the calls are short."""
+        pause = _MIN_PAUSE_SECONDS
         while True:
-            began = anyio.current_time()
-            hopeless: JailUnavailable | None = None
+            started_at = anyio.current_time()
+            no_jail: JailUnavailable | None = None
             try:
-                await life()
-                self._last_fault = "the browser ended and is being restarted"
-            except* (SandboxUnavailable, DevToolsRefused) as faults:
-                fault = _first_of(faults)
-                self._last_fault = fault.public_message
-                if isinstance(fault, JailUnavailable) and self._generation == 0:
-                    hopeless = fault
-            if hopeless is not None:
-                raise hopeless
-            lived = anyio.current_time() - began
-            pause = _FIRST_PAUSE_SECONDS if lived > _STEADY_SECONDS else min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            log.warning("browser_ended", reason=self._last_fault, lived_seconds=round(lived, 1))
+                await run_once()
+                self._last_error = "the browser ended and is being restarted"
+            except* (SandboxUnavailable, DevToolsRefused) as group:
+                error = _first_of(group)
+                self._last_error = error.public_message
+                if isinstance(error, JailUnavailable) and self._generation == 0:
+                    no_jail = error
+            if no_jail is not None:
+                raise no_jail
+            seconds = anyio.current_time() - started_at
+            pause = _MIN_PAUSE_SECONDS if seconds > _HEALTHY_SECONDS else min(pause * 2, _MAX_PAUSE_SECONDS)
+            log.warning("browser_ended", reason=self._last_error, uptime_seconds=round(seconds, 1))
             await anyio.sleep(pause)
 
-    async def _display_life(self) -> None:
+    async def _run_display(self) -> None:
         async with running_display(self._display) as display, anyio.create_task_group() as tasks:
             tasks.start_soon(keep_window_manager, self._display, display)
-            life = self._jailed_life if self._unsafe is None else partial(self._unjailed_life, self._unsafe)
-            tasks.start_soon(self._repeat, partial(life, display))
+            run_browser = self._run_jailed if self._unsafe is None else partial(self._run_unjailed, self._unsafe)
+            tasks.start_soon(self._repeat, partial(run_browser, display))
             await display.process.wait()
             tasks.cancel_scope.cancel()
 
-    async def _jailed_life(self, display: RunningDisplay) -> None:
-        make_fresh_folders(self._chromium)
+    async def _run_jailed(self, display: RunningDisplay) -> None:
+        make_fresh_directories(self._chromium)
         env = chromium_env(self._chromium, display.env)
         async with (
             running_jail(self._jail, chromium_argv(self._chromium), env) as jail,
@@ -176,13 +177,13 @@ class BrowserSupervisor:
         ):
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(jail.proxy_listener.dup()))
             if self._driver_listener is not None:
-                tasks.start_soon(self._relay, self._driver_listener, jail.connect)
-            url = await devtools_url(self._chromium.port, jail.connect, process=jail.process)
-            seal_temporary(self._chromium)
+                tasks.start_soon(self._relay, self._driver_listener, jail.connect_to_devtools)
+            url = await devtools_url(self._chromium.port, jail.connect_to_devtools, process=jail.process)
+            forbid_new_temporary_files(self._chromium)
             self._connect_to_proxy = jail.connect_to_proxy
-            async with self._connected(url, jail.connect, None) as devtools:
-                tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
-                tasks.start_soon(_end_without_vital_part, jail.process.pid, tasks.cancel_scope)
+            async with self._connected(url, jail.connect_to_devtools, None) as devtools:
+                tasks.start_soon(_cancel_after_disconnect, devtools, tasks.cancel_scope)
+                tasks.start_soon(_cancel_after_critical_exit, jail.process.pid, tasks.cancel_scope)
                 await jail.process.wait()
                 tasks.cancel_scope.cancel()
 
@@ -195,8 +196,8 @@ class BrowserSupervisor:
             under_way=self._under_way,
         )
 
-    async def _unjailed_life(self, network: OpenNetwork, display: RunningDisplay) -> None:
-        make_fresh_folders(self._chromium)
+    async def _run_unjailed(self, network: OpenNetwork, display: RunningDisplay) -> None:
+        make_fresh_directories(self._chromium)
         connect = partial(connect_directly, self._chromium.port)
         async with (
             unjailed_chromium(self._chromium, display.env) as process,
@@ -204,13 +205,13 @@ class BrowserSupervisor:
         ):
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(network.proxy_listener.dup()))
             url = await devtools_url(self._chromium.port, connect, process=process)
-            seal_temporary(self._chromium)
+            forbid_new_temporary_files(self._chromium)
             async with self._connected(url, connect, process.pid) as devtools:
-                tasks.start_soon(_end_when_closed, devtools, tasks.cancel_scope)
+                tasks.start_soon(_cancel_after_disconnect, devtools, tasks.cancel_scope)
                 await process.wait()
                 tasks.cancel_scope.cancel()
 
-    async def _attached_life(self, network: OpenNetwork, port: int) -> None:
+    async def _run_attached(self, network: OpenNetwork, port: int) -> None:
         connect = partial(connect_directly, port)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(network.proxy_listener.dup()))
@@ -220,46 +221,46 @@ class BrowserSupervisor:
 
     @asynccontextmanager
     async def _connected(self, url: str, connect: Connect, pid: int | None) -> AsyncIterator[DevTools]:
-        holder: list[DevTools] = []
+        current: DevTools | None = None
 
         def on_event(event: DevToolsEvent) -> None:
-            if holder:
-                self._tabs.handle(holder[0], event)
+            if current is not None:
+                self._tabs.handle(current, event)
 
         async with connect_devtools(url, on_event, through=await connect()) as devtools:
-            holder.append(devtools)
-            if pid is not None and not await is_process(devtools, pid):
+            current = devtools
+            if pid is not None and not await has_process(devtools, pid):
                 raise BrowserUnavailable(
                     f"127.0.0.1:{self._chromium.port} belongs to another browser; free it, or set "
                     "BROWSER_REMOTE_DEBUGGING_PORT"
                 )
             await self._tabs.watch(devtools)
             self._generation += 1
-            self._announce(BrowserConnection(devtools=devtools, generation=self._generation))
+            self._set_connection(BrowserConnection(devtools=devtools, generation=self._generation))
             log.info("browser_ready", generation=self._generation)
             try:
                 yield devtools
             finally:
-                self._announce(None)
-                holder.clear()  # What it still tells on its way out is news of nothing.
+                self._set_connection(None)
+                current = None  # Events that arrive while the connection is closed are ignored.
                 self._tabs.forget_everything()
 
-    def _announce(self, connection: BrowserConnection | None) -> None:
+    def _set_connection(self, connection: BrowserConnection | None) -> None:
         self._current = connection
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
 
 
-async def _end_without_vital_part(browser_pid: int, life: anyio.CancelScope) -> None:
-    log.warning("browser_critical_process_died", part=await wait_for_critical_process_exit(browser_pid))
-    life.cancel()
+async def _cancel_after_critical_exit(browser_pid: int, scope: anyio.CancelScope) -> None:
+    log.warning("browser_critical_process_died", process=await wait_for_critical_process_exit(browser_pid))
+    scope.cancel()
 
 
-async def _end_when_closed(devtools: DevTools, scope: anyio.CancelScope) -> None:
+async def _cancel_after_disconnect(devtools: DevTools, scope: anyio.CancelScope) -> None:
     await devtools.closed.wait()
     scope.cancel()
 
 
-def _first_of(faults: BaseExceptionGroup[BrowserShellError]) -> BrowserShellError:
-    first = faults.exceptions[0]
+def _first_of(group: BaseExceptionGroup[BrowserShellError]) -> BrowserShellError:
+    first = group.exceptions[0]
     return _first_of(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,4 +1,4 @@
-"""What a program in the jail can see and do. The program here is a small script; the browser comes elsewhere."""
+"""The view of a program in the jail. The program is a small script; tests/security/test_jail.py uses Chromium."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -22,36 +23,38 @@ from browser_shell.browser.chromium.jail import PROXY_PORT, Jail
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from support.call_filters import output_behind_filter
 from support.egress import read_all, read_until
-from support.jails import a_jail, facts, in_same_network, is_alive, jail_settings, said_inside
+from support.jails import in_same_network, jail_settings, output_in_jail, running_script
+from support.processes import alive, open_files, status
 
 WAIT = "import time; time.sleep(60)"
-SAY_INSIDE = """
+SERVE_INSIDE = """
 import socket
 with socket.create_server(("127.0.0.1", 9222)) as server:
     while True:
         client, _ = server.accept(); client.sendall(b"inside"); client.close()
 """
 MOUNT = {"x86_64": 165, "aarch64": 40}
-# What became of a jail whose program writes a file; it is run where mounting is forbidden.
-TRY_JAIL = """
+"""System call numbers."""
+# Starts a jail whose program writes a file. Prints the error message of the jail, or null.
+START_JAIL = """
 import anyio, json
 from pathlib import Path
 from browser_shell.core.errors import JailUnavailable
-from support.jails import a_jail, jail_settings
-async def outcome():
+from support.jails import jail_settings, running_script
+async def start():
+    settings = jail_settings(Path({directory!r}), must_hide={must_hide})
     try:
-        async with a_jail(jail_settings(Path({folder!r}), must_hide={must_hide}), "open({ran!r}, 'w')") as jail:
+        async with running_script(settings, "open({written!r}, 'w')") as jail:
             await jail.process.wait()
-        return "a jail"
-    except JailUnavailable as fault:
-        return fault.public_message
-print(json.dumps(anyio.run(outcome)))
+    except JailUnavailable as error:
+        return error.public_message
+print(json.dumps(anyio.run(start)))
 """
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """Not pytest's: the account could not enter it."""
+def directory() -> Iterator[Path]:
+    """A directory that the unprivileged account can enter, unlike the one of pytest."""
     path = Path(tempfile.mkdtemp(prefix="bsh-jail-", dir="/tmp"))
     path.chmod(0o711)
     yield path
@@ -59,7 +62,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.promise("jail: there is no network inside but loopback, and no way to another")
-async def test_there_is_no_way_out(folder: Path) -> None:
+async def test_the_network_has_no_interface_but_loopback_and_no_route(directory: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as canary:
         canary.setblocking(False)
         port = canary.getsockname()[1]
@@ -79,233 +82,230 @@ print(json.dumps({{
     "documentation": errno_of(socket.AF_INET, ("192.0.2.1", 80)),
     "documentation6": errno_of(socket.AF_INET6, ("2001:db8::1", 80)),
 }}))"""
-        seen = await said_inside(jail_settings(folder), script)
+        output = await output_in_jail(jail_settings(directory), script)
         with pytest.raises(BlockingIOError):
             canary.accept()
-    assert seen["interfaces"] == ["lo"]
-    assert seen["routes"] == []
-    assert errno_names(seen) == {
-        "canary": "ECONNREFUSED",
-        "documentation": "ENETUNREACH",
-        "documentation6": "ENETUNREACH",
+    assert output == {
+        "interfaces": ["lo"],
+        "routes": [],
+        "canary": errno.ECONNREFUSED,
+        "documentation": errno.ENETUNREACH,
+        "documentation6": errno.ENETUNREACH,
     }
 
 
-def errno_names(seen: dict[str, int]) -> dict[str, str]:
-    return {name: errno.errorcode[seen[name]] for name in ("canary", "documentation", "documentation6")}
-
-
 @pytest.mark.promise("jail: nothing inside has a capability or can gain one, and nothing is root")
-async def test_nothing_inside_has_power(folder: Path) -> None:
-    async with a_jail(jail_settings(folder), WAIT) as jail:
-        # The helper has become the program: nobody else is in there.
-        assert in_same_network(jail.process.pid) == [jail.process.pid]
-        status = facts(jail.process.pid)
-        assert {status[name] for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")} == {"0" * 16}
-        assert status["NoNewPrivs"] == "1"
-        assert "0" not in status["Uid"].split()
+async def test_the_program_is_alone_in_the_jail_and_has_no_capabilities(directory: Path) -> None:
+    async with running_script(jail_settings(directory), WAIT) as jail:
+        pid = jail.process.pid
+        assert in_same_network(pid) == [pid]
+        assert {status(pid, name) for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")} == {"0" * 16}
+        assert status(pid, "NoNewPrivs") == "1"
+        assert "0" not in status(pid, "Uid").split()
 
 
-async def test_the_program_inherits_nothing_that_the_helper_opened(folder: Path) -> None:
+async def test_the_program_inherits_no_descriptor_that_the_child_opened(directory: Path) -> None:
     script = """
 import os
 print(json.dumps([os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")
     if os.path.exists(f"/proc/self/fd/{number}")]))"""
-    opened = await said_inside(jail_settings(folder), script)
-    assert sorted(set(opened)) == ["/dev/null", str(folder / "log" / "chromium.log")]
+    targets = await output_in_jail(jail_settings(directory), script)
+    assert sorted(set(targets)) == ["/dev/null", str(directory / "log" / "chromium.log")]
 
 
-async def test_the_program_cannot_leave_or_add_an_interface(folder: Path) -> None:
+async def test_the_program_cannot_enter_a_namespace_open_raw_sockets_or_mount(directory: Path) -> None:
     script = """
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
-def tries(number):
-    outer = open(f"/proc/{number}/ns/net") if os.path.exists(f"/proc/{number}/ns/net") else None
-    return libc.setns(outer.fileno(), 0) if outer else -1
-def raw():
+def enter_network_of(pid):
+    try:
+        with open(f"/proc/{pid}/ns/net") as namespace:
+            return libc.setns(namespace.fileno(), 0)
+    except OSError: return -1
+def open_raw_socket():
     try:
         socket.socket(socket.AF_PACKET, socket.SOCK_RAW); return 0
     except OSError: return -1
-def opened(number):
-    try: return tries(number)
-    except OSError: return -1
-print(json.dumps({"init": opened(1), "server": opened(%d), "raw": raw(),
+print(json.dumps({"init": enter_network_of(1), "server": enter_network_of(%d), "raw": open_raw_socket(),
     "mount": libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)}))"""
-    seen = await said_inside(jail_settings(folder), script % os.getpid())
-    assert seen == {"init": -1, "server": -1, "raw": -1, "mount": -1}
+    output = await output_in_jail(jail_settings(directory), script % os.getpid())
+    assert output == {"init": -1, "server": -1, "raw": -1, "mount": -1}
 
 
 @pytest.mark.promise("jail: people's folders are not there, and the browser's policy is this server's")
-async def test_folders_are_hidden_and_the_policy_lies_in_their_place(folder: Path) -> None:
+async def test_directories_are_hidden_and_the_policy_is_mounted_read_only(directory: Path) -> None:
     script = """
 import os
-def look(path):
+def names_in(path):
     try: return sorted(os.listdir(path))
     except OSError: return "refused"
-def write(path):
+def can_write(path):
     try: open(path, "w").close(); return True
     except OSError: return False
-print(json.dumps({"home": look("/home"), "root": look("/root"), "srv": look("/srv"), "policy": look("/etc/chromium"),
-    "wrote": [write("/etc/chromium/x"), write("/home/x"), write("/root/x")]}))"""
-    seen = await said_inside(jail_settings(folder), script)
-    assert seen == {"home": [], "root": [], "srv": [], "policy": ["here.json"], "wrote": [False, False, False]}
+print(json.dumps({"home": names_in("/home"), "root": names_in("/root"), "srv": names_in("/srv"),
+    "policy": names_in("/etc/chromium"),
+    "writable": [path for path in ("/etc/chromium/x", "/home/x", "/root/x") if can_write(path)]}))"""
+    output = await output_in_jail(jail_settings(directory), script)
+    assert output == {"home": [], "root": [], "srv": [], "policy": ["here.json"], "writable": []}
     assert not Path("/etc/chromium/here.json").exists()
 
 
-def outcome_without_mounting(folder: Path, *, must_hide: bool) -> tuple[str, bool]:
-    """What became of it, and whether the program ran."""
-    ran = folder / "home" / "ran"
-    script = TRY_JAIL.format(folder=str(folder), ran=str(ran), must_hide=must_hide)
-    return str(output_behind_filter([MOUNT[platform.machine()]], script, error=errno.EPERM)), ran.exists()
+def start_without_mounting(directory: Path, *, must_hide: bool) -> tuple[Any, bool]:
+    """Return the jail's error message, and whether the program ran."""
+    written = directory / "home" / "written"
+    script = START_JAIL.format(directory=str(directory), written=str(written), must_hide=must_hide)
+    return output_behind_filter([MOUNT[platform.machine()]], script, error=errno.EPERM), written.exists()
 
 
 @pytest.mark.promise("container: the browser sees neither the audit log nor the key nor the policy")
-def test_where_folders_must_be_hidden_and_cannot_there_is_no_jail(folder: Path) -> None:
-    said, ran = outcome_without_mounting(folder, must_hide=True)
-    assert "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts" in said
-    assert "--security-opt apparmor=unconfined" in said
-    assert not ran
+def test_a_jail_that_must_hide_directories_does_not_start_where_mounting_is_forbidden(directory: Path) -> None:
+    message, program_ran = start_without_mounting(directory, must_hide=True)
+    assert message is not None
+    assert "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts" in message
+    assert "--security-opt apparmor=unconfined" in message
+    assert not program_ran
 
 
-def test_elsewhere_a_jail_that_cannot_hide_folders_is_one(folder: Path) -> None:
-    assert outcome_without_mounting(folder, must_hide=False) == ("a jail", True)
+def test_another_jail_starts_where_mounting_is_forbidden(directory: Path) -> None:
+    assert start_without_mounting(directory, must_hide=False) == (None, True)
 
 
-async def test_every_loopback_address_inside_leads_to_the_proxys_listener(folder: Path) -> None:
+async def test_the_proxy_listens_on_every_loopback_address_inside(directory: Path) -> None:
     script = f"""
 import socket
 for address in ("127.0.0.1", "127.1.0.7", "127.250.3.4"):
     with socket.create_connection((address, {PROXY_PORT}), 5) as s:
         s.recv(1)
 """
-    async with a_jail(jail_settings(folder), script) as jail:
-        seen = []
+    async with running_script(jail_settings(directory), script) as jail:
+        addresses = []
         for _ in range(3):
             with anyio.fail_after(5):
                 await anyio.wait_readable(jail.proxy_listener)
             client, _peer = jail.proxy_listener.accept()
             with client:
-                seen.append(client.getsockname()[0])
-    assert seen == ["127.0.0.1", "127.1.0.7", "127.250.3.4"]
+                addresses.append(client.getsockname()[0])
+    assert addresses == ["127.0.0.1", "127.1.0.7", "127.250.3.4"]
 
 
-async def connected(jail: Jail) -> SocketStream:
-    """Waits until the program inside listens."""
+async def connect(jail: Jail) -> SocketStream:
+    """Wait until the program listens, and connect to it."""
     with anyio.fail_after(5):
         while True:
             try:
-                return await SocketStream.from_socket(await jail.connect())
+                return await SocketStream.from_socket(await jail.connect_to_devtools())
             except BrowserUnavailable:
                 await anyio.sleep(0.02)
 
 
-async def test_the_server_reaches_the_programs_port_and_only_that(folder: Path) -> None:
-    async with a_jail(jail_settings(folder), SAY_INSIDE) as jail:
-        async with await connected(jail) as stream:
+async def test_the_server_connects_to_the_program_and_the_proxy_is_not_reachable_outside(directory: Path) -> None:
+    async with running_script(jail_settings(directory), SERVE_INSIDE) as jail:
+        async with await connect(jail) as stream:
             assert await read_all(stream) == b"inside"
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", PROXY_PORT), 1)
 
 
-async def test_the_doors_can_be_used_any_number_of_times_and_at_one_time(folder: Path) -> None:
-    async with a_jail(jail_settings(folder), SAY_INSIDE) as jail:
-        async with await connected(jail) as stream:
+async def test_many_connections_can_be_opened_at_the_same_time(directory: Path) -> None:
+    async with running_script(jail_settings(directory), SERVE_INSIDE) as jail:
+        async with await connect(jail) as stream:
             assert await read_all(stream) == b"inside"
-        heard = []
+        received = []
 
-        async def visit() -> None:
+        async def connect_repeatedly() -> None:
             for _ in range(20):
-                async with await SocketStream.from_socket(await jail.connect()) as stream:
-                    heard.append(await read_all(stream))
+                async with await SocketStream.from_socket(await jail.connect_to_devtools()) as stream:
+                    received.append(await read_all(stream))
 
-        async with anyio.create_task_group() as visitors:
+        async with anyio.create_task_group() as tasks:
             for _ in range(10):
-                visitors.start_soon(visit)
-        assert heard == [b"inside"] * 200
+                tasks.start_soon(connect_repeatedly)
+        assert received == [b"inside"] * 200
 
 
-async def test_a_visit_that_is_broken_off_harms_no_later_one(folder: Path) -> None:
-    async with a_jail(jail_settings(folder), SAY_INSIDE) as jail:
-        await (await connected(jail)).aclose()
-        files = len(list(Path("/proc/self/fd").iterdir()))
+async def test_a_cancelled_attempt_leaves_no_descriptor_and_does_not_disturb_later_ones(directory: Path) -> None:
+    async with running_script(jail_settings(directory), SERVE_INSIDE) as jail:
+        await (await connect(jail)).aclose()
+        files = open_files()
 
-        async def visit() -> None:
-            (await jail.connect()).close()
+        async def attempt() -> None:
+            (await jail.connect_to_devtools()).close()
 
         for steps in range(12):
             with anyio.CancelScope() as scope:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(visit)
+                    tasks.start_soon(attempt)
                     for _ in range(steps):
                         await anyio.lowlevel.checkpoint()
                     scope.cancel()
-        assert len(list(Path("/proc/self/fd").iterdir())) == files
+        assert open_files() == files
         for _ in range(3):
-            async with await SocketStream.from_socket(await jail.connect()) as stream:
+            async with await SocketStream.from_socket(await jail.connect_to_devtools()) as stream:
                 assert await read_all(stream) == b"inside"
 
 
-FIND_DOOR = """
+FIND_LISTENER = """
 import socket
 rows = [line.split() for line in open("/proc/net/tcp").read().splitlines()[1:]]
 listening = [row[1].split(":") for row in rows if row[3] == "0A"]
 ((address, port),) = [(address, port) for address, port in listening if int(port, 16) != 3128]
-door = (socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16))
+listener = (socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16))
 """
 
 
-async def test_a_program_that_calls_at_the_servers_door_is_sent_away(folder: Path) -> None:
-    """It can find the door; and all that it gets for it is a connection that ends."""
-    script = f"""{FIND_DOOR}
-callers = [socket.socket() for _ in range(40)]
-for caller in callers:
-    caller.setblocking(False)
-    try: caller.connect(door)
+async def test_foreign_connections_to_the_servers_listener_do_not_disturb_the_server(directory: Path) -> None:
+    script = f"""{FIND_LISTENER}
+clients = [socket.socket() for _ in range(40)]
+for client in clients:
+    client.setblocking(False)
+    try: client.connect(listener)
     except BlockingIOError: pass
-{SAY_INSIDE}"""
-    async with a_jail(jail_settings(folder), script) as jail:
+{SERVE_INSIDE}"""
+    async with running_script(jail_settings(directory), script) as jail:
         for _ in range(3):
-            async with await connected(jail) as stream:
+            async with await connect(jail) as stream:
                 assert await read_all(stream) == b"inside"
 
 
-async def test_the_servers_door_takes_no_port_that_the_program_may_want(folder: Path) -> None:
-    script = f"{FIND_DOOR}\nsocket.create_server(('127.0.0.1', door[1]))\nprint(json.dumps(door))"
-    assert (await said_inside(jail_settings(folder), script))[0] == "127.0.0.2"
+async def test_the_servers_listener_occupies_no_port_of_127_0_0_1(directory: Path) -> None:
+    script = f"{FIND_LISTENER}\nsocket.create_server(('127.0.0.1', listener[1]))\nprint(json.dumps(listener))"
+    assert (await output_in_jail(jail_settings(directory), script))[0] == "127.0.0.2"
 
 
-async def test_a_port_that_nobody_listens_on_is_a_clear_fault(folder: Path) -> None:
-    async with a_jail(jail_settings(folder), WAIT) as jail:
+async def test_a_connection_to_a_port_without_a_listener_is_reported(directory: Path) -> None:
+    async with running_script(jail_settings(directory), WAIT) as jail:
         with pytest.raises(BrowserUnavailable):
-            await jail.connect()
+            await jail.connect_to_devtools()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_a_killed_program_is_the_end_of_its_jail(folder: Path, number: signal.Signals) -> None:
-    async with a_jail(jail_settings(folder), WAIT) as jail:
+async def test_after_the_program_is_killed_the_jail_accepts_no_connections(
+    directory: Path, number: signal.Signals
+) -> None:
+    async with running_script(jail_settings(directory), WAIT) as jail:
         os.kill(jail.process.pid, number)
         with anyio.fail_after(5):
             assert await jail.process.wait() == -number
         with pytest.raises(BrowserUnavailable):
-            await jail.connect()
+            await jail.connect_to_devtools()
 
 
-async def test_leaving_the_block_ends_the_program(folder: Path) -> None:
-    settings = jail_settings(folder)
-    async with a_jail(settings, WAIT) as jail:
-        assert (settings.marks / "chromium").exists()
-    assert not is_alive(jail.process.pid)
-    assert not (settings.marks / "chromium").exists()
+async def test_the_end_of_the_block_ends_the_program(directory: Path) -> None:
+    settings = jail_settings(directory)
+    async with running_script(settings, WAIT) as jail:
+        assert (settings.identities / "chromium").exists()
+    assert not alive(jail.process.pid)
+    assert not (settings.identities / "chromium").exists()
 
 
-async def test_the_programs_exit_code_is_the_jails(folder: Path) -> None:
-    async with a_jail(jail_settings(folder), "raise SystemExit(7)") as jail:
+async def test_the_jail_has_the_exit_code_of_the_program(directory: Path) -> None:
+    async with running_script(jail_settings(directory), "raise SystemExit(7)") as jail:
         with anyio.fail_after(5):
             assert await jail.process.wait() == 7
 
 
-async def test_a_program_that_is_not_there_is_named_in_the_log(folder: Path) -> None:
-    settings = jail_settings(folder)
+async def test_a_missing_program_is_named_in_the_log(directory: Path) -> None:
+    settings = jail_settings(directory)
     async with jail_module.running_jail(settings, ("/nonexistent/chromium",), {}) as jail:
         with anyio.fail_after(5):
             assert await jail.process.wait() == 127
@@ -313,36 +313,37 @@ async def test_a_program_that_is_not_there_is_named_in_the_log(folder: Path) -> 
 
 
 @pytest.mark.promise("jail: no jail, no start")
-async def test_a_step_that_fails_means_no_jail_at_all(folder: Path) -> None:
-    settings = jail_settings(folder, chromium_policies=folder / "missing")
-    with pytest.raises(JailUnavailable) as fault:
-        async with a_jail(settings, f"open({str(folder / 'home' / 'ran')!r}, 'w')"):
-            pytest.fail("there is no jail")
-    assert "mount /etc/chromium" in fault.value.public_message
-    assert "sysctl kernel.unprivileged_userns_clone=1" in fault.value.public_message
-    assert not (folder / "home" / "ran").exists()
-    assert not (settings.marks / "chromium").exists()
+async def test_no_program_runs_when_a_mount_fails(directory: Path) -> None:
+    settings = jail_settings(directory, chromium_policies=directory / "missing")
+    written = directory / "home" / "written"
+    with pytest.raises(JailUnavailable) as error:
+        async with running_script(settings, f"open({str(written)!r}, 'w')"):
+            pytest.fail("the jail has started")
+    assert "mount /etc/chromium" in error.value.public_message
+    assert "sysctl kernel.unprivileged_userns_clone=1" in error.value.public_message
+    assert not written.exists()
+    assert not (settings.identities / "chromium").exists()
 
 
-async def test_a_helper_that_dies_at_once_is_no_jail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_child_that_ends_at_once_is_reported(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jail_module, "INTERPRETER", Path("/bin/false"))
-    with pytest.raises(JailUnavailable), anyio.fail_after(3):
-        async with jail_module.running_jail(jail_settings(folder), ("/bin/true",), {}):
-            pytest.fail("there is no jail")
+    with pytest.raises(JailUnavailable), anyio.fail_after(5):
+        async with jail_module.running_jail(jail_settings(directory), ("/bin/true",), {}):
+            pytest.fail("the jail has started")
 
 
-async def test_sockets_that_do_not_come_through_mean_no_jail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when no more files may be opened: the kernel then drops what it has no number for."""
-    receive = socket.recv_fds
+async def test_missing_sockets_are_reported(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel discards descriptors beyond the limit of open files."""
+    recv_fds = socket.recv_fds
     monkeypatch.setattr(
-        "browser_shell.browser.chromium.jail.socket.recv_fds", lambda control, size, _: receive(control, size, 1)
+        "browser_shell.browser.chromium.jail.socket.recv_fds", lambda control, size, _: recv_fds(control, size, 1)
     )
     with pytest.raises(JailUnavailable, match="too many files are open"), anyio.fail_after(5):
-        async with a_jail(jail_settings(folder), WAIT):
-            pytest.fail("there is no jail")
+        async with running_script(jail_settings(directory), WAIT):
+            pytest.fail("the jail has started")
 
 
-async def test_an_inner_connection_carries_bytes_both_ways(folder: Path) -> None:
+async def test_a_connection_carries_bytes_in_both_directions(directory: Path) -> None:
     script = """
 import socket
 with socket.create_server(("127.0.0.1", 9222)) as server:
@@ -350,6 +351,6 @@ with socket.create_server(("127.0.0.1", 9222)) as server:
     while data := client.recv(100):
         client.sendall(data)
 """
-    async with a_jail(jail_settings(folder), script) as jail, await connected(jail) as stream:
+    async with running_script(jail_settings(directory), script) as jail, await connect(jail) as stream:
         await stream.send(b"hello")
         assert await read_until(stream, b"hello") == b"hello"

@@ -1,4 +1,4 @@
-"""Sockets out of two sockets. What they are for, with a jail around them: test_jail_walls.py."""
+"""Cancellation of connection attempts. tests/unit/browser/chromium/test_jail.py covers connections into a namespace."""
 
 from __future__ import annotations
 
@@ -12,48 +12,62 @@ import pytest
 from browser_shell.browser.chromium.namespace_sockets import NamespaceSockets
 
 
-class Deaf(socket.socket):
-    """A listener that never hears the call: it is made at another's address."""
+class RedirectedListener(socket.socket):
+    """A listener that reports the address of another one, so that it never accepts the client's connection."""
 
-    address: Any
+    def __init__(self, address: Any) -> None:
+        super().__init__()
+        self._address = address
+        self._accept_calls = 0
+        self.is_awaited = anyio.Event()
 
     def getsockname(self) -> Any:
-        return self.address
+        return self._address
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        # The first call looks for foreign connections. After the second one, the event loop watches the listener.
+        self._accept_calls += 1
+        if self._accept_calls == 2:
+            self.is_awaited.set()
+        return super().accept()
 
 
-async def test_a_call_under_way_is_broken_off_before_its_sockets_are_closed() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as hears, Deaf() as listener, socket.socket() as caller:
+async def test_closing_cancels_attempts_before_their_sockets_are_closed() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        RedirectedListener(other.getsockname()) as listener,
+        socket.socket() as client,
+    ):
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        listener.address = hears.getsockname()
-        for each in (listener, caller):
+        for each in (listener, client):
             each.setblocking(False)
-        doors = NamespaceSockets(listener=listener, caller=caller)
-        faults = list[type[BaseException]]()
+        sockets = NamespaceSockets(listener=listener, client=client)
+        errors = list[type[BaseException]]()
 
-        async def visit() -> None:
+        async def attempt() -> None:
             try:
-                (await doors.connect(1)).close()
-            except OSError as fault:
-                faults.append(type(fault))
+                (await sockets.connect(1)).close()
+            except OSError as error:
+                errors.append(type(error))
 
         with anyio.fail_after(5):
-            async with anyio.create_task_group() as visitors:
-                for _ in range(3):  # One calls, and two wait for their turn.
-                    visitors.start_soon(visit)
-                await anyio.sleep(0.1)
-                assert faults == []
-                await doors.end()
-        assert faults == [ConnectionAbortedError] * 3
-        # Nobody watches them any more: a file of the same number would be taken for them.
+            async with anyio.create_task_group() as attempts:
+                for _ in range(3):  # The first attempt waits for its connection, the others wait for the lock.
+                    attempts.start_soon(attempt)
+                await listener.is_awaited.wait()
+                assert errors == []
+                await sockets.aclose()
+        assert errors == [ConnectionAbortedError] * 3
+        # A watcher that is left behind would receive the events of a later socket with the same descriptor.
         loop = asyncio.get_running_loop()
         assert not loop.remove_reader(listener.fileno())
-        assert not loop.remove_writer(caller.fileno())
+        assert not loop.remove_writer(client.fileno())
         with pytest.raises(ConnectionAbortedError):
-            await doors.connect(1)
+            await sockets.connect(1)
 
 
-async def test_ending_waits_for_nobody_when_nobody_calls() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as caller:
-        with anyio.fail_after(1):
-            await NamespaceSockets(listener=listener, caller=caller).end()
+async def test_closing_without_an_attempt_returns_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+        with anyio.fail_after(5):
+            await NamespaceSockets(listener=listener, client=client).aclose()

@@ -1,8 +1,7 @@
-"""Log files of the browser side are new regular files. Links and FIFOs in their place are removed, never opened."""
+"""Files and life time of the browser's programs. Links in place of their files are replaced, never opened."""
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -16,100 +15,71 @@ from anyio.abc import Process
 from browser_shell.browser.chromium import display as display_module
 from browser_shell.browser.chromium.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.chromium.jail import JailSettings, running_jail
-from browser_shell.browser.chromium.log_files import open_log_file
-from browser_shell.browser.chromium.process import ChromiumSettings, unjailed_chromium
+from browser_shell.browser.chromium.process import unjailed_chromium
+from browser_shell.browser.chromium.services import open_new_file, running_service
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable
-from support.processes import open_files
+from support.chromium_settings import chromium_settings
+from support.processes import alive, open_files
 
 RECORDS = b"audit records\n"
 
 
-def test_a_missing_file_is_created_for_its_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "chromium.log"
-    with open_log_file(path) as log:
-        log.write(b"output")
-        assert not os.get_inheritable(log.fileno())
-    assert path.read_bytes() == b"output"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+def service(directory: Path, *argv: str) -> AbstractAsyncContextManager[Process]:
+    for name in ("identities", "logs"):
+        (directory / name).mkdir(exist_ok=True)
+    return running_service(
+        "test",
+        argv=argv,
+        env={"NAME": "value"},
+        cwd=directory,
+        account=None,
+        identities=directory / "identities",
+        logs=directory / "logs",
+        grace_seconds=1,
+    )
 
 
-def test_an_existing_file_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "chromium.log"
-    path.write_bytes(b"output of an earlier run")
-    with open_log_file(path) as log:
-        log.write(b"new")
-    assert path.read_bytes() == b"new"
+async def test_a_service_writes_its_output_to_its_log_file(tmp_path: Path) -> None:
+    async with service(tmp_path, "/bin/sh", "-c", 'echo "$NAME" >&2') as process:
+        assert await process.wait() == 0
+    assert (tmp_path / "logs" / "test.log").read_text() == "value\n"
 
 
-def make_symlink(path: Path) -> None:
-    path.symlink_to(path.with_name("audit.jsonl"))
+async def test_a_service_is_stopped_and_its_identity_removed_at_the_end_of_the_block(tmp_path: Path) -> None:
+    async with service(tmp_path, "/bin/sleep", "60") as process:
+        assert (tmp_path / "identities" / "test").read_text().split()[0] == str(process.pid)
+    assert not alive(process.pid)
+    assert not (tmp_path / "identities" / "test").exists()
 
 
-def make_dangling_symlink(path: Path) -> None:
-    path.symlink_to(path.with_name("absent"))
-
-
-def make_hard_link(path: Path) -> None:
-    path.hardlink_to(path.with_name("audit.jsonl"))
-
-
-@pytest.mark.parametrize("make_entry", [make_symlink, make_dangling_symlink, make_hard_link, os.mkfifo])
-def test_a_link_or_fifo_is_replaced_and_its_target_is_left_unchanged(
-    tmp_path: Path, make_entry: Callable[[Path], None]
-) -> None:
-    records, path = tmp_path / "audit.jsonl", tmp_path / "chromium.log"
-    records.write_bytes(RECORDS)
-    make_entry(path)
-    with open_log_file(path) as log:
-        log.write(b"output")
-    assert stat.S_ISREG(path.lstat().st_mode)
-    assert path.read_bytes() == b"output"
-    assert records.read_bytes() == RECORDS
-    assert not (tmp_path / "absent").exists()
-
-
-def test_a_fifo_with_a_reader_receives_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "chromium.log"
-    os.mkfifo(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        with open_log_file(path) as log:
-            log.write(b"output")
-        assert os.read(reader, 100) == b""
-    finally:
-        os.close(reader)
-
-
-def test_a_directory_is_reported_and_left_unchanged(tmp_path: Path) -> None:
-    (tmp_path / "chromium.log").mkdir()
+@pytest.mark.parametrize("name", ["logs/test.log", "identities/test"])
+async def test_a_directory_in_place_of_a_file_is_reported_and_nothing_is_left(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir(parents=True)
     files = open_files()
-    with pytest.raises(BrowserUnavailable, match=r"^chromium\.log cannot be created \(Is a directory\)"):
-        open_log_file(tmp_path / "chromium.log")
-    assert (tmp_path / "chromium.log").is_dir()
+    with pytest.raises(BrowserUnavailable, match=r"^test(\.log)? cannot be created \(Is a directory\)"):
+        async with service(tmp_path, "/bin/sleep", "60"):
+            pytest.fail("the service has started")
     assert open_files() == files
 
 
-def test_an_entry_that_appears_after_the_removal_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, records = tmp_path / "chromium.log", tmp_path / "audit.jsonl"
-    records.write_bytes(RECORDS)
-    make_symlink(path)
-    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)  # As if the link were made again at once.
-    with pytest.raises(BrowserUnavailable, match="File exists"):
-        open_log_file(path)
-    assert records.read_bytes() == RECORDS
+async def test_a_directory_in_place_of_the_identity_does_not_keep_a_service_from_ending(tmp_path: Path) -> None:
+    async with service(tmp_path, "/bin/sleep", "60") as process:
+        (tmp_path / "identities" / "test").unlink()
+        (tmp_path / "identities" / "test").mkdir()
+    assert not alive(process.pid)
 
 
 def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BrowserUnavailable, match="No such file or directory"):
-        open_log_file(tmp_path / "absent" / "chromium.log")
+        open_new_file(tmp_path / "absent" / "test.log")
 
 
-def display_settings(folder: Path) -> DisplaySettings:
+def display_settings(directory: Path) -> DisplaySettings:
     return DisplaySettings(
-        directory=folder,
-        window_manager_home=folder,
-        marks=folder,
-        logs=folder,
+        directory=directory,
+        window_manager_home=directory,
+        identities=directory,
+        logs=directory,
         width=640,
         height=480,
         account=None,
@@ -117,75 +87,67 @@ def display_settings(folder: Path) -> DisplaySettings:
 
 
 @asynccontextmanager
-async def window_manager(folder: Path) -> AsyncIterator[None]:
+async def start_window_manager(directory: Path) -> AsyncIterator[None]:
     display = RunningDisplay(process=cast(Process, None), env={})
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(keep_window_manager, display_settings(folder), display)
+        tasks.start_soon(keep_window_manager, display_settings(directory), display)
         with anyio.fail_after(5):
-            while (folder / "window-manager.log").is_symlink():  # noqa: ASYNC110  a file has no event
+            while (directory / "window-manager.log").is_symlink():  # noqa: ASYNC110  a file has no event
                 await anyio.sleep(0.01)
         yield
         tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def jail(folder: Path) -> AsyncIterator[None]:
+async def start_jail(directory: Path) -> AsyncIterator[None]:
     settings = JailSettings(
-        marks=folder, logs=folder, home=folder, chromium_policies=folder, devtools_port=9222, account=None
+        identities=directory,
+        logs=directory,
+        home=directory,
+        chromium_policies=directory,
+        devtools_port=9222,
+        account=None,
     )
     async with running_jail(settings, ("/bin/true",), {}):
         yield
 
 
 @asynccontextmanager
-async def chromium(folder: Path) -> AsyncIterator[None]:
-    settings = ChromiumSettings(
-        program=Path("/bin/true"),
-        profile=folder,
-        home=folder,
-        temporary=folder,
-        marks=folder,
-        logs=folder,
-        port=9222,
-        width=1,
-        height=1,
-        proxy_port=1,
-        timezone="",
-        account=None,
-    )
-    async with unjailed_chromium(settings, {}):
+async def start_chromium(directory: Path) -> AsyncIterator[None]:
+    async with unjailed_chromium(chromium_settings(directory), {}):
         yield
 
 
 @asynccontextmanager
-async def display(folder: Path) -> AsyncIterator[None]:
-    async with running_display(display_settings(folder)):
+async def start_display(directory: Path) -> AsyncIterator[None]:
+    async with running_display(display_settings(directory)):
         yield
 
 
 @pytest.mark.promise("audit: a link in the place of a log file does not truncate the audit log")
 @pytest.mark.parametrize(
-    ("start", "name"),
+    ("start", "names"),
     [
-        (display, "xvnc.log"),
-        (window_manager, "window-manager.log"),
-        (jail, "chromium.log"),
-        (chromium, "chromium.log"),
+        (start_display, ["xvnc.log", "xvnc", "Xauthority"]),
+        (start_window_manager, ["window-manager.log", "window-manager"]),
+        (start_jail, ["chromium.log", "chromium"]),
+        (start_chromium, ["chromium.log", "chromium"]),
     ],
 )
-async def test_every_program_gets_a_new_log_file_in_place_of_a_link(
+async def test_every_program_gets_new_files_in_place_of_links(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     start: Callable[[Path], AbstractAsyncContextManager[None]],
-    name: str,
+    names: list[str],
 ) -> None:
     monkeypatch.setattr(display_module, "XVNC", "/bin/true")
     (tmp_path / "audit.jsonl").write_bytes(RECORDS)
-    make_symlink(tmp_path / name)
+    for name in names:
+        (tmp_path / name).symlink_to(tmp_path / "audit.jsonl")
     files = open_files()
-    with suppress(SandboxUnavailable):  # Neither a display nor a jail comes of these settings.
+    with suppress(SandboxUnavailable):  # With these settings neither a display nor a jail becomes ready.
         async with start(tmp_path):
             pass
-    assert stat.S_ISREG((tmp_path / name).lstat().st_mode)
+    assert stat.S_ISREG((tmp_path / names[0]).lstat().st_mode)
     assert (tmp_path / "audit.jsonl").read_bytes() == RECORDS
     assert open_files() == files

@@ -1,4 +1,4 @@
-"""What becomes of a browser's news when its connection has ended."""
+"""Events of a browser whose connection is being closed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import BrowserUnavailable
 
 CONTEXT = "a context"
-FAREWELL = DevToolsEvent(
+PAGE_CREATED = DevToolsEvent(
     method="Target.targetCreated",
     params={
         "targetInfo": {"type": "page", "targetId": "t", "browserContextId": CONTEXT, "url": "http://a/", "title": ""}
@@ -28,11 +28,11 @@ FAREWELL = DevToolsEvent(
 
 
 class DyingBrowser:
-    """Says something more while its connection is being closed: when, no real one can be told."""
+    """A fake browser that sends an event before its connection is ready and another while it is being closed."""
 
     def __init__(self) -> None:
         self.closed = anyio.Event()
-        self.said_farewell = anyio.Event()
+        self.sent_last_event = anyio.Event()
 
     async def call(self, *_: object, **__: object) -> dict[str, Any]:
         return {}
@@ -41,28 +41,28 @@ class DyingBrowser:
     async def connected(
         self, _: str, on_event: Callable[[DevToolsEvent], None], **__: object
     ) -> AsyncIterator[DyingBrowser]:
-        on_event(FAREWELL)  # Before anybody has the connection: nobody's news either.
+        on_event(PAGE_CREATED)
         try:
             yield self
         finally:
-            on_event(FAREWELL)
-            self.said_farewell.set()
+            on_event(PAGE_CREATED)
+            self.sent_last_event.set()
 
 
-async def nowhere(*_: object) -> Any:
+async def return_nothing(*_: object) -> Any:
     return None
 
 
-async def serve_nobody(listener: SocketListener) -> None:
+async def close_listener(listener: SocketListener) -> None:
     await listener.aclose()
 
 
 @pytest.mark.anyio
-async def test_what_a_browser_says_on_its_way_out_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_outside_of_a_connection_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     browser, tabs = DyingBrowser(), TabTracker()
     monkeypatch.setattr(module, "connect_devtools", browser.connected)
-    monkeypatch.setattr(module, "connect_directly", nowhere)
-    monkeypatch.setattr(module, "devtools_url", nowhere)
+    monkeypatch.setattr(module, "connect_directly", return_nothing)
+    monkeypatch.setattr(module, "devtools_url", return_nothing)
     unused = cast(Any, None)
     with socket.create_server(("127.0.0.1", 0)) as proxy_listener:
         supervisor = BrowserSupervisor(
@@ -71,7 +71,7 @@ async def test_what_a_browser_says_on_its_way_out_is_no_news(monkeypatch: pytest
             jail=unused,
             driver_listener=None,
             under_way=unused,
-            serve_egress=serve_nobody,
+            serve_egress=close_listener,
             tabs=tabs,
             unsafe_network=OpenNetwork(proxy_listener=proxy_listener, attach_port=1),
         )
@@ -80,7 +80,7 @@ async def test_what_a_browser_says_on_its_way_out_is_no_news(monkeypatch: pytest
             assert (await supervisor.connection()).generation == 1
             browser.closed.set()
             with anyio.fail_after(5):
-                await browser.said_farewell.wait()
+                await browser.sent_last_event.wait()
             tasks.cancel_scope.cancel()
     assert tabs.of_context(CONTEXT).tabs == {}
     with pytest.raises(BrowserUnavailable):
