@@ -15,7 +15,7 @@ from support.server import Server
 README = Path(__file__).parents[2] / "README.md"
 
 
-def test_the_client_in_the_readme_works(server: Server, site: Site, tmp_path: Path) -> None:
+def test_client_in_the_readme_works(server: Server, site: Site, tmp_path: Path) -> None:
     found = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert found
     page = site.add("/readme", "<title>Readme</title><button>Here</button>")

@@ -87,26 +87,26 @@ def _verdict(session: Session, example: Example) -> str:
     return word
 
 
-def test_every_example_does_what_the_skill_says(ran: tuple[list[Any], list[tuple[Example, str]]]) -> None:
+def test_every_example_does_what_the_skill_describes(ran: tuple[list[Any], list[tuple[Example, str]]]) -> None:
     wrong = [(str(example), word) for example, word in ran[1] if word != example.fails]
     assert wrong == []
 
 
 def test_the_examples_reach_the_page(ran: tuple[list[Any], list[tuple[Example, str]]]) -> None:
-    told = ran[0]
-    assert told[0] == {"name": "Ada Lovelace", "size": "medium", "gift": True, "notes": ""}
+    messages = ran[0]
+    assert messages[0] == {"name": "Ada Lovelace", "size": "medium", "gift": True, "notes": ""}
     for seen in ("double", "hover", "terms 100", False, "A better name"):
-        assert seen in told, seen
+        assert seen in messages, seen
 
 
 def test_every_subcommand_has_an_example() -> None:
-    shown = {tuple(example.argv[:2]) for example in examples() if not example.fails}
+    used = {tuple(example.argv[:2]) for example in examples() if not example.fails}
     for name, shape in COMMANDS.items():
         if isinstance(shape, Shape):
-            assert any(argv[0] == name for argv in shown), name
+            assert any(argv[0] == name for argv in used), name
         else:
             for word in shape:
-                assert (name, word) in shown, (name, word)
+                assert (name, word) in used, (name, word)
 
 
 def test_every_option_is_named() -> None:
@@ -119,12 +119,12 @@ def test_every_option_is_named() -> None:
 
 def test_the_table_of_errors_has_the_right_exit_codes() -> None:
     rows = re.findall(r"^\| (`[A-Z_`, ]+`) \| (\d+) \|", SKILL.read_text(encoding="utf-8"), re.M)
-    told = {word: int(exit_code) for words, exit_code in rows for word in re.findall(r"`([A-Z_]+)`", words)}
-    assert len(told) >= 10
-    assert told == {word: ErrorCode[word].exit_code for word in told}
+    listed = {word: int(exit_code) for words, exit_code in rows for word in re.findall(r"`([A-Z_]+)`", words)}
+    assert len(listed) >= 10
+    assert listed == {word: ErrorCode[word].exit_code for word in listed}
 
 
-def test_the_skill_is_short_and_says_what_it_is() -> None:
+def test_skill_is_short_and_has_a_description() -> None:
     lines = SKILL.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 250
     assert lines[0] == "---"
