@@ -1,4 +1,4 @@
-"""`python -m bench.audit`: what the audit log costs a call, with durable writes, and how fast it verifies."""
+"""`python -m bench.audit`: cost of durable audit records for a call, and speed of verification."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from browser_shell.audit.verify import verify_log
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.document import PolicyDocument
 
-_OF_ONE_CALL = (RecordKind.MCP_TOOL_CALL, RecordKind.SANDBOX_EXEC, RecordKind.TOOL_FINISHED)
+_CALL_RECORDS = (RecordKind.MCP_TOOL_CALL, RecordKind.SANDBOX_EXEC, RecordKind.TOOL_FINISHED)
 
 
 class _Clock:
@@ -33,8 +33,8 @@ class _Clock:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.audit", description=__doc__)
     parser.add_argument("--calls", type=int, default=1500)
-    parser.add_argument("--records", type=int, default=200_000, help="to verify")
-    parser.add_argument("--directory", type=Path, help="where the log goes: the disk to measure (default: temporary)")
+    parser.add_argument("--records", type=int, default=200_000, help="number of records to verify")
+    parser.add_argument("--directory", type=Path, help="directory on the disk to measure (default: temporary)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         result = anyio.run(_measure, Path(folder), arguments.calls, arguments.records)
@@ -46,28 +46,28 @@ async def _measure(folder: Path, calls: int, records: int) -> dict[str, object]:
     digest = PolicyDocument().digest()
     with JsonLinesAudit(path=path, clock=_Clock(), policy_digest=digest) as audit:
         one = [await _call(audit, number) for number in range(calls)]
-        together: list[float] = []
-        began = time.perf_counter()
+        concurrent: list[float] = []
+        started = time.perf_counter()
         for start in range(0, calls, 16):
             async with anyio.create_task_group() as tasks:
                 for number in range(start, start + 16):
-                    tasks.start_soon(_timed_into, together, audit, number)
-        rate = len(together) / (time.perf_counter() - began)
-        began, cpu_before = time.perf_counter(), time.process_time()
+                    tasks.start_soon(_timed_into, concurrent, audit, number)
+        rate = len(concurrent) / (time.perf_counter() - started)
+        started, cpu_before = time.perf_counter(), time.process_time()
         for number in range(records):
             await audit.record(_record(RecordKind.MCP_TOOL_CALL, number))
-        plain = (time.perf_counter() - began) / records
+        plain = (time.perf_counter() - started) / records
         cpu_plain = (time.process_time() - cpu_before) / records
     key = PublicKey.read(path.with_suffix(".pub"))
-    cpu_began = time.process_time()
+    cpu_started = time.process_time()
     verdicts = [verify_log(path, key=key) for _ in range(3)]
-    cpu_seconds = (time.process_time() - cpu_began) / len(verdicts)
+    cpu_seconds = (time.process_time() - cpu_started) / len(verdicts)
     best = min(verdicts, key=lambda verdict: verdict.seconds)
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
-        "fdatasync_alone_ms": _percentiles([_bare_flush(folder) for _ in range(300)]),
-        "call_ms": _percentiles(one),
-        "call_ms_16_at_once": _percentiles(together),
+        "fdatasync_alone_ms": percentiles([_bare_flush(folder) for _ in range(300)]),
+        "call_ms": percentiles(one),
+        "call_ms_16_at_once": percentiles(concurrent),
         "calls_per_second_16_at_once": round(rate),
         "record_without_flush_us": round(plain * 1e6, 1),
         "record_without_flush_cpu_us": round(cpu_plain * 1e6, 1),
@@ -83,11 +83,11 @@ async def _measure(folder: Path, calls: int, records: int) -> dict[str, object]:
 
 
 async def _call(audit: JsonLinesAudit, number: int) -> float:
-    """The three records of a call, in milliseconds. The second one is on the disk when it returns."""
-    began = time.perf_counter()
-    for kind in _OF_ONE_CALL:
+    """Write the three records of a call, one of them durable. Return the milliseconds."""
+    started = time.perf_counter()
+    for kind in _CALL_RECORDS:
         await audit.record(_record(kind, number))
-    return (time.perf_counter() - began) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 async def _timed_into(into: list[float], audit: JsonLinesAudit, number: int) -> None:
@@ -111,12 +111,12 @@ def _record(kind: RecordKind, number: int) -> AuditRecord:
 def _bare_flush(folder: Path) -> float:
     with (folder / "bare").open("ab", buffering=0) as file:
         file.write(b"x" * 400)
-        began = time.perf_counter()
+        started = time.perf_counter()
         os.fdatasync(file.fileno())
-        return (time.perf_counter() - began) * 1000
+        return (time.perf_counter() - started) * 1000
 
 
-def _percentiles(values: list[float]) -> dict[str, float]:
+def percentiles(values: list[float]) -> dict[str, float]:
     cuts = statistics.quantiles(values, n=100)
     return {"p50": round(cuts[49], 3), "p95": round(cuts[94], 3), "p99": round(cuts[98], 3)}
 

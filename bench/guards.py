@@ -1,4 +1,4 @@
-"""`python -m bench.guards`: what a call costs besides its execution: limits, plan, hooks, policy and durable audit."""
+"""`python -m bench.guards`: cost of a call without its execution: limits, plan, hooks, policy, durable audit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import argparse
 import json
 import os
 import platform
-import socket
-import statistics
-import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
 
+from bench.audit import percentiles
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.ports import AuditLog, Limits
@@ -38,6 +34,7 @@ from support.fakes import (
     RecordingAudit,
     RecordingSandbox,
 )
+from support.redis_server import running_redis
 
 _WIDE = {
     "limits": {
@@ -53,7 +50,7 @@ _REDIS = "/usr/bin/redis-server"
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.guards", description=__doc__)
     parser.add_argument("--calls", type=int, default=1500)
-    parser.add_argument("--directory", type=Path, help="where the log goes: the disk to measure (default: temporary)")
+    parser.add_argument("--directory", type=Path, help="directory on the disk to measure (default: temporary)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         print(json.dumps(anyio.run(_measure, Path(folder), arguments.calls), indent=1))
@@ -67,7 +64,7 @@ async def _measure(folder: Path, calls: int) -> dict[str, object]:
     clock = SystemClock()
     with JsonLinesAudit(path=folder / "audit.jsonl", clock=clock, policy_digest=document.digest()) as audit:
         async with open_gate(document.limits, redis_url="", clock=clock, new_id=new_call_id) as gate:
-            # In turn, so that a disk that slows down does so for both.
+            # Interleaved, so that changes of the disk's speed affect all alike.
             parts = {
                 "guards_and_audit_ms": _pipeline(document, gate, audit),
                 "without_limits_ms": _pipeline(document, NoLimits(), audit),
@@ -77,12 +74,14 @@ async def _measure(folder: Path, calls: int) -> dict[str, object]:
             for number in range(calls):
                 for name, pipeline in parts.items():
                     times[name].append(await _timed(pipeline, number))
-            result |= {name: _percentiles(values) for name, values in times.items()}
-            result["limits_in_memory_ms"] = _percentiles([await _admitted(gate, number) for number in range(calls)])
+            result |= {name: percentiles(values) for name, values in times.items()}
+            result["limits_in_memory_ms"] = percentiles([await _admitted(gate, number) for number in range(calls)])
         if Path(_REDIS).exists():
-            with _redis() as url:
-                async with open_gate(document.limits, redis_url=url, clock=clock, new_id=new_call_id) as gate:
-                    result["limits_on_redis_ms"] = _percentiles(
+            with running_redis() as redis:
+                async with open_gate(
+                    document.limits, redis_url=redis.socket_url, clock=clock, new_id=new_call_id
+                ) as gate:
+                    result["limits_on_redis_ms"] = percentiles(
                         [await _admitted(gate, number) for number in range(calls)]
                     )
     return result
@@ -114,47 +113,20 @@ def _call(number: int) -> ToolCall:
 
 
 async def _timed(pipeline: Pipeline, number: int) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     outcome = await pipeline.handle(_call(number))
-    elapsed = (time.perf_counter() - began) * 1000
-    assert outcome.exit_code == 0, outcome.stderr  # noqa: S101  a refused call is quick and proves nothing
+    elapsed = (time.perf_counter() - started) * 1000
+    assert outcome.exit_code == 0, outcome.stderr  # noqa: S101  a refused call would be faster
     return elapsed
 
 
 async def _admitted(gate: LimitsGate, number: int) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     lease = await gate.admit(_call(number))
     async with lease.running(40):
         pass
     await lease.settle(None)
-    return (time.perf_counter() - began) * 1000
-
-
-@contextmanager
-def _redis() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        path = f"{folder}/redis.sock"
-        argv = [_REDIS, "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder]
-        with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process:
-            try:
-                _wait_for(path)
-                yield f"unix://{path}"
-            finally:
-                process.terminate()
-
-
-def _wait_for(path: str) -> None:
-    for _ in range(500):
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(path) == 0:
-                return
-        time.sleep(0.01)
-    raise TimeoutError("redis-server did not start")
-
-
-def _percentiles(values: list[float]) -> dict[str, float]:
-    cuts = statistics.quantiles(values, n=100)
-    return {"p50": round(cuts[49], 3), "p95": round(cuts[94], 3), "p99": round(cuts[98], 3)}
+    return (time.perf_counter() - started) * 1000
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Secrets go through a real server in every way they can, and none of them is found in its log."""
+"""Secrets on every path through a real server. None of them reaches its log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server(site: Site) -> Iterator[Server]:
         yield running
 
 
-def everything_written(server: Server) -> str:
+def read_all_logs(server: Server) -> str:
     return "".join(path.read_text(encoding="utf-8") for path in server.state.glob("*/audit*.jsonl"))
 
 
@@ -44,7 +44,7 @@ def call_with(server: Server, arguments: Any, meta: dict[str, Any] | None = None
 
 
 def watch_once(server: Server) -> str:
-    """Gets a ticket and spends it. Returns it."""
+    """Get a ticket, use it, and return it."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     headers = {**server.authorization, "Content-Type": "application/json", "Cookie": f"sid={CANARY}-header-cookie"}
     connection.request("POST", "/tickets", json.dumps({"mode": "view"}), headers)
@@ -69,7 +69,7 @@ def test_no_secret_reaches_the_log(server: Server, site: Site) -> None:
     session.ok("select", "#choice", f"{CANARY}-choice")
     session.ok("press", "a")
     session.ok("get", "text", "#out")
-    # And what is refused, or fails, or makes no sense.
+    # Calls that are refused, fail or are invalid.
     session.run("fill", f"#{CANARY}-selector", f"{CANARY}-lost", timeout=3)
     session.run("wait", "--text", f"{CANARY}-waited", timeout=2)
     session.run("open", f"http://user:{CANARY}@10.0.0.7/{CANARY}")
@@ -80,20 +80,20 @@ def test_no_secret_reaches_the_log(server: Server, site: Site) -> None:
     call_with(server, {"session_id": f"{CANARY} {CANARY}", "argv": [CANARY], CANARY: CANARY})
     call_with(server, {"session_id": "s1", "argv": ["close"]}, {"traceparent": f"00-{CANARY}-b7ad6b7169203331-01"})
     ticket = watch_once(server)
-    wait_until(lambda: "VIEWER_LEFT" in everything_written(server), what="the end of the viewer's record")
+    wait_until(lambda: "VIEWER_LEFT" in read_all_logs(server), what="the end of the viewer's record")
 
-    written = everything_written(server)
-    assert CANARY not in written
-    assert ticket not in written
-    assert server.token not in written
-    assert server.token.rpartition(".")[2] not in written
-    assert hashlib.sha256(ticket.encode()).hexdigest() not in written
+    content = read_all_logs(server)
+    assert CANARY not in content
+    assert ticket not in content
+    assert server.token not in content
+    assert server.token.rpartition(".")[2] not in content
+    assert hashlib.sha256(ticket.encode()).hexdigest() not in content
     kinds = {record["kind"] for record in AuditReader(server).records()}
     assert {"SESSION_OPENED", "SESSION_CLOSED", "MCP_COMMAND_BLOCKED", "MCP_NETWORK_BLOCKED", "TICKET_SPENT"} <= kinds
 
 
 @pytest.mark.promise("audit:no-secrets")
-def test_equal_texts_are_seen_to_be_equal_and_nothing_more(server: Server, site: Site) -> None:
+def test_equal_texts_have_equal_hmacs(server: Server, site: Site) -> None:
     session, audit = server.session("s2"), AuditReader(server).from_now()
     session.ok("open", site.add("/pin", "<input id=pin>"))
     for text in ("hunter2", "hunter2", "hunter3"):
@@ -107,7 +107,7 @@ def test_equal_texts_are_seen_to_be_equal_and_nothing_more(server: Server, site:
     assert hashlib.sha256(b"hunter2").hexdigest() != first
 
 
-def test_the_log_tells_of_sessions_and_how_long_things_took(server: Server) -> None:
+def test_the_log_contains_sessions_and_durations(server: Server) -> None:
     session, audit = server.session("s3"), AuditReader(server).from_now()
     session.ok("open", "about:blank")
     session.ok("close")
@@ -122,7 +122,7 @@ def test_the_log_tells_of_sessions_and_how_long_things_took(server: Server) -> N
 
 
 @pytest.mark.promise("audit:pages-cannot-fill-it")
-def test_a_page_that_asks_for_forbidden_hosts_all_the_time_does_not_fill_the_log(server: Server, site: Site) -> None:
+def test_a_page_with_many_refused_requests_does_not_fill_the_log(server: Server, site: Site) -> None:
     session, audit = server.session("s4"), AuditReader(server).from_now()
     flood = """<title>flood</title><script>
     (async () => { for (let n = 0; n < 400; n++) await fetch(`http://10.1.${n >> 8}.${n & 255}/`).catch(() => 0);
@@ -133,11 +133,11 @@ def test_a_page_that_asks_for_forbidden_hosts_all_the_time_does_not_fill_the_log
     def denials() -> list[dict[str, Any]]:
         return [record for record in audit.records() if record["kind"] == "MCP_NETWORK_BLOCKED"]
 
-    def told() -> int:
+    def reported() -> int:
         return sum(record.get("suppressed_records", 1) for record in denials())
 
-    wait_until(lambda: told() >= 400, seconds=30, what="every refusal in the numbers of the log")
-    assert told() == 400
+    wait_until(lambda: reported() >= 400, seconds=30, what="all refusals in the log")
+    assert reported() == 400
     assert len(denials()) < 200
     session.ok("close")
     (path,) = server.state.glob("*/audit.jsonl")

@@ -1,4 +1,4 @@
-"""Rate, quota, concurrency and budgets as a real client meets them: at one server, and at two that share a Redis."""
+"""Rate, quota, concurrency and budgets with a real client, on one server and on two that share a Redis."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ import pytest
 
 from support.limited_callers import KEY_SETTINGS, LIMITS, Answer, Caller, calling
 from support.live_folders import content, files_below
-from support.redis_server import PASSWORD, RedisServer, running_redis
+from support.redis_server import PASSWORD, RedisServer
 from support.server import Server, running_server
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with running_redis() as server:
-        yield server
-
-
 @pytest.fixture(scope="module", params=["memory", "redis"])
 def servers(request: pytest.FixtureRequest) -> Iterator[list[Server]]:
-    """All of them count together: one that counts for itself, or two on a Redis."""
+    """Start one server with local counters, or two on one Redis."""
     if request.param == "memory":
         with running_server({"limits": LIMITS}, env=KEY_SETTINGS) as server:
             yield [server]
@@ -40,7 +34,7 @@ def address(server: Server) -> str:
 
 
 async def spread(servers: list[Server], subject: str, count: int, *argv: str) -> list[Answer]:
-    """Calls one after the other, at each server in turn."""
+    """Make calls in sequence, to each server in turn."""
     answers = []
     for number in range(count):
         async with calling(address(servers[number % len(servers)]), subject) as caller:
@@ -60,7 +54,7 @@ def assert_recorded(servers: list[Server], subject: str, rule: str) -> None:
 
 
 @pytest.mark.promise("limits:rate")
-async def test_the_rate(servers: list[Server]) -> None:
+async def test_calls_above_the_rate_are_refused(servers: list[Server]) -> None:
     *passed, refused = await spread(servers, "rate", 5, "close")
     assert [answer.exit_code for answer in passed] == [0] * 4
     assert (refused.exit_code, refused.name, refused.rule) == (75, "RATE_LIMITED", "limits.rate")
@@ -69,7 +63,7 @@ async def test_the_rate(servers: list[Server]) -> None:
 
 
 @pytest.mark.promise("limits:quota")
-async def test_the_quota(servers: list[Server]) -> None:
+async def test_calls_above_the_quota_are_refused(servers: list[Server]) -> None:
     *passed, refused = await spread(servers, "quota", 5, "close")
     assert [answer.exit_code for answer in passed] == [0] * 4
     assert (refused.exit_code, refused.name, refused.rule) == (75, "RATE_LIMITED", "limits.quota")
@@ -78,7 +72,7 @@ async def test_the_quota(servers: list[Server]) -> None:
 
 
 @pytest.mark.promise("limits:budget-retries")
-async def test_the_budget_of_retries(servers: list[Server]) -> None:
+async def test_a_call_that_fails_repeatedly_is_refused(servers: list[Server]) -> None:
     *failed, refused = await spread(servers, "stubborn", 5, "click")
     assert [answer.exit_code for answer in failed] == [2] * 4
     assert (refused.exit_code, refused.name, refused.rule) == (75, "BUDGET_EXCEEDED", "limits.budget.retries")
@@ -89,10 +83,10 @@ async def test_the_budget_of_retries(servers: list[Server]) -> None:
 
 
 @pytest.mark.promise("limits:budget-elapsed")
-async def test_the_budget_of_time(servers: list[Server]) -> None:
+async def test_a_task_that_used_up_its_time_is_refused(servers: list[Server]) -> None:
     answers = await spread(servers, "slow", 1, "open", "about:blank")
     assert answers[0].exit_code == 0
-    # On the second server, if there is one, that session is new: a first call there must be `open` too.
+    # The session is new on the second server, where the first call must be `open` too.
     answers = await spread(servers[::-1], "slow", 1, "open", "about:blank")
     stopped = (await spread(servers, "slow", 1, "wait", "25000"))[0]
     assert (stopped.exit_code, stopped.name, stopped.rule) == (75, "BUDGET_EXCEEDED", "limits.budget.elapsed")
@@ -103,7 +97,7 @@ async def test_the_budget_of_time(servers: list[Server]) -> None:
 
 
 @pytest.mark.promise("limits:concurrency")
-async def test_calls_at_one_time(servers: list[Server]) -> None:
+async def test_concurrent_calls_are_limited(servers: list[Server]) -> None:
     for server in servers:
         async with calling(address(server), "busy") as caller:
             for session_id in ("a", "b"):
@@ -125,7 +119,7 @@ async def test_calls_at_one_time(servers: list[Server]) -> None:
     assert_recorded(servers, "busy", "limits.concurrency")
 
 
-def test_nobody_wrote_the_password_of_redis_down(servers: list[Server]) -> None:
+def test_the_password_of_redis_is_not_written_anywhere(servers: list[Server]) -> None:
     for server in servers:
         assert PASSWORD not in "".join(server.lines)
         for path in files_below(server.state):
@@ -133,7 +127,7 @@ def test_nobody_wrote_the_password_of_redis_down(servers: list[Server]) -> None:
 
 
 @pytest.mark.promise("limits:no-count-no-run")
-async def test_a_server_without_its_redis_refuses_and_recovers(redis: RedisServer) -> None:
+async def test_a_server_refuses_calls_while_its_redis_is_down(redis: RedisServer) -> None:
     env = {**KEY_SETTINGS, "BROWSER_SHELL_LIMITS_REDIS": redis.url}
     with running_server({}, env=env) as server:
         redis.stop()

@@ -1,4 +1,4 @@
-"""Calls through the whole server leave a log that verifies, and a log that cannot be written stops them."""
+"""Audit records of calls through the whole server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.wire import Connect, call_params
 
 
 @pytest.mark.promise("audit:every-call-leaves-a-trail")
-async def test_calls_leave_a_chain_that_verifies(connect: Connect, tmp_path: Path) -> None:
+async def test_calls_leave_a_log_that_verifies(connect: Connect, tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     with JsonLinesAudit(path=path, clock=FakeClock(), policy_digest="d1") as audit:
         policy = FakePolicy(blocked_hosts=frozenset({"bad.example"}))
@@ -35,7 +35,7 @@ async def test_calls_leave_a_chain_that_verifies(connect: Connect, tmp_path: Pat
 
 
 @pytest.mark.promise("audit:no-record-no-run")
-async def test_nothing_runs_while_the_disk_is_broken_and_all_is_well_afterwards(
+async def test_nothing_runs_while_the_disk_fails(
     connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(file: int) -> None:
@@ -69,7 +69,7 @@ PARENT, OTHER = "0af7651916cd43dd8448eb211c80319c", "4bf92f3577b34da6a3ce929d0e0
         (7, None, None),
     ],
 )
-async def test_records_carry_the_callers_trace_and_nothing_else_of_it(
+async def test_records_contain_only_the_trace_id_of_a_traceparent(
     connect: Connect, tmp_path: Path, meta: object, header: str | None, found: str | None
 ) -> None:
     path = tmp_path / "audit.jsonl"

@@ -1,4 +1,4 @@
-"""Servers that are killed or whose clock jumps, seen by real clients."""
+"""Limits with real clients and servers that are killed or whose clock jumps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from support.limited_callers import Answer, calling
-from support.redis_server import RedisServer, running_redis
+from support.redis_server import RedisServer
 
 _PROGRAM = Path(__file__).parent.parent / "support" / "limits_server.py"
 _FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), Path("/nonexistent"))
@@ -30,7 +30,7 @@ class LimitedServer:
         assert self.address.startswith("http://127.0.0.1:")
 
     def set_clock(self, offset: str) -> None:
-        """Such as `+2d` or `-2d`. Its monotonic clock goes on as before, as on a real machine."""
+        """Set the wall clock by an offset such as `+2d`. The monotonic clock does not change."""
         self.clock.write_text(offset)
 
 
@@ -55,14 +55,8 @@ def limited_server(directory: Path, limits: object, redis: RedisServer | None = 
             process.kill()
 
 
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with running_redis() as server:
-        yield server
-
-
 async def run(server: LimitedServer, *argv: str) -> Answer:
-    async with calling(server.address, "anybody") as caller:
+    async with calling(server.address, "ann") as caller:
         return await caller.run(*argv)
 
 
@@ -71,7 +65,7 @@ async def run(server: LimitedServer, *argv: str) -> Answer:
     ("offset", "seconds"), [("+2m", 120), ("+400d", 34_560_000), ("-2m", -120), ("-400d", -34_560_000)]
 )
 @pytest.mark.parametrize("where", ["memory", "redis"])
-async def test_a_clock_that_jumps_does_not_open_the_gate(
+async def test_a_jump_of_the_wall_clock_does_not_change_the_limits(
     where: str, offset: str, seconds: float, tmp_path: Path, redis: RedisServer
 ) -> None:
     redis.ask("FLUSHALL")
@@ -93,29 +87,29 @@ async def test_a_clock_that_jumps_does_not_open_the_gate(
 
 
 @pytest.mark.promise("limits:killed-server-holds-no-place")
-async def test_the_places_of_a_killed_server_fall_free(tmp_path: Path, redis: RedisServer) -> None:
+async def test_the_slots_of_a_killed_server_expire(tmp_path: Path, redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     limits = {"concurrent_calls": 1}
     with limited_server(tmp_path, limits, redis) as one, limited_server(tmp_path, limits, redis) as other:
-        thread = threading.Thread(target=lambda: _abandon(one), daemon=True)
+        thread = threading.Thread(target=lambda: _call_until_killed(one), daemon=True)
         thread.start()
         with anyio.fail_after(10):
-            while (await run(other, "close")).rule != "limits.concurrency":  # noqa: ASYNC110  nobody tells
+            while (await run(other, "close")).rule != "limits.concurrency":  # noqa: ASYNC110  there is no event
                 await anyio.sleep(0.05)
         one.process.kill()
         killed_at = time.monotonic()
         assert (await run(other, "close")).rule == "limits.concurrency"
         with anyio.fail_after(30):
-            while (await run(other, "close")).exit_code != 0:  # noqa: ASYNC110  nobody tells
+            while (await run(other, "close")).exit_code != 0:  # noqa: ASYNC110  there is no event
                 await anyio.sleep(0.2)
         assert time.monotonic() - killed_at < 25
         thread.join(5)
 
 
-def _abandon(server: LimitedServer) -> None:
-    """A call whose server dies under it. Those who look whether it has begun take the only place too, for a moment."""
+def _call_until_killed(server: LimitedServer) -> None:
+    """Make a call that never returns because its server is killed. Retry while a probe has the only slot."""
     try:
         while anyio.run(run, server, "wait", "30000").rule == "limits.concurrency":
             continue
-    except BaseException:  # noqa: BLE001  whatever the client makes of it
+    except BaseException:  # noqa: BLE001  the client may raise anything
         return

@@ -1,4 +1,4 @@
-"""Gates to try: one that counts in memory, and ones that share a Redis."""
+"""Gates for tests."""
 
 from __future__ import annotations
 

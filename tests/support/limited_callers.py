@@ -1,4 +1,4 @@
-"""Subjects with limits that a test can reach, and real MCP clients of theirs."""
+"""MCP clients for subjects with low limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What one call came to."""
+    """The result of one call."""
 
     exit_code: int
     stdout: str
@@ -52,7 +52,7 @@ def token_of(subject: str) -> str:
 
 @dataclass(frozen=True)
 class Caller:
-    """One connected client."""
+    """A connected client."""
 
     client: Client
 
@@ -65,7 +65,7 @@ class Caller:
 
 @asynccontextmanager
 async def calling(address: str, subject: str) -> AsyncIterator[Caller]:
-    """The SDK's own client. `address` ends without a path."""
+    """Connect the client of the MCP SDK. `address` has no path."""
     headers = {"Authorization": f"Bearer {token_of(subject)}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http,

@@ -1,8 +1,8 @@
-"""A real HTTP server in a process of its own, with the real gate before a sandbox that only waits.
+"""A real HTTP server in its own process, with the real gate and a sandbox that only waits.
 
 python tests/support/limits_server.py LIMITS_AS_JSON [REDIS_URL]
 
-It has no browser, so that it can be killed, and its clock be bent, without harm to anything else.
+It has no browser, so that tests can kill it and change its clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real Redis of the test's own, on a Unix socket and a loopback port that nobody else has."""
+"""A real Redis for tests, on a Unix socket and a free loopback port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READY_SECONDS = 10
 
 @dataclass
 class RedisServer:
-    """One process; `stop` and `start` are what an operator, or a bad day, does to it."""
+    """A Redis process that can be stopped, started and suspended."""
 
     directory: Path
     port: int
@@ -45,7 +45,7 @@ class RedisServer:
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
-        """It takes connections and answers nothing."""
+        """Suspend the process: it accepts connections and does not answer."""
         self.process.send_signal(signal.SIGSTOP)
         try:
             yield
@@ -77,11 +77,11 @@ def _start(directory: Path, port: int) -> subprocess.Popen[bytes]:
         "save": "",
         "appendonly": "no",
         "dir": str(directory),
-        # A look at the kernel that an emulator of that processor fails, and after which Redis would not start.
+        # A check of the kernel that fails in an emulator and prevents the start.
         "ignore-warnings": "ARM64-COW-BUG",
     }
-    words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    process = subprocess.Popen(["/usr/bin/redis-server", *words], stdout=subprocess.DEVNULL)
+    arguments = [argument for name, value in options.items() for argument in (f"--{name}", value)]
+    process = subprocess.Popen(["/usr/bin/redis-server", *arguments], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + _READY_SECONDS
     while time.monotonic() < deadline:
         try:

@@ -164,7 +164,8 @@ class _Verification:
         if self._seq == expected:
             problem = "does not follow from the record before it: one of the two was changed"
         elif self._seq > expected:
-            problem = f"records {expected} to {self._seq - 1} are missing before it"
+            missing = f"{expected} to {self._seq - 1}" if self._seq > expected + 1 else f"{expected}"
+            problem = f"missing before it: {missing}"
         else:
             problem = f"is in the place of record {expected}: it was inserted, moved or repeated"
         self.add(name, number, self._seq, problem)

@@ -103,7 +103,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _verify_export(arguments: argparse.Namespace) -> int:
-    # The key in the header of the export is not used: an export must not vouch for itself.
+    # The key in the header of the export is not used: an export cannot prove itself.
     proven, problems = check_export(_read(arguments.export).splitlines(keepends=True), key=_public_key(arguments))
     for problem in problems:
         print(f"WRONG  {problem}")

@@ -146,7 +146,7 @@ class _Claim(NamedTuple):
     key: str
     item: JsonValue
     overhead: int
-    """Of the comma, and in an object of the key."""
+    """Size of the comma and, in an object, of the key."""
     least: int
     most: int
 

@@ -1,4 +1,4 @@
-"""What the gate admits when it counts in memory, on a clock that the test moves."""
+"""The gate with counters in memory and a fake clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FAILED = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED)
 
 
 async def passes(gate: LimitsGate, call: ToolCall, result: CommandResult | None = OK) -> bool:
-    """One whole call. False when it was refused."""
+    """Run one call. Return whether it was admitted."""
     try:
         lease = await gate.admit(call)
     except CallRefused:
@@ -58,7 +58,7 @@ async def ran(lease: GateLease, clock: FakeClock, seconds: float, result: Comman
 
 
 @pytest.mark.promise("limits:rate")
-async def test_calls_above_the_rate_are_refused_and_told_when_to_come_back() -> None:
+async def test_calls_above_the_rate_are_refused_with_a_retry_time() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, calls_per_minute=3)
     assert [await passes(gate, a_call()) for _ in range(4)] == [True, True, True, False]
@@ -72,7 +72,7 @@ async def test_calls_above_the_rate_are_refused_and_told_when_to_come_back() -> 
     assert await passes(gate, a_call())
 
 
-async def test_the_rate_holds_across_the_border_of_two_windows() -> None:
+async def test_the_rate_holds_across_two_windows() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, calls_per_minute=60)
     assert await passes(gate, a_call())
@@ -85,7 +85,7 @@ async def test_the_rate_holds_across_the_border_of_two_windows() -> None:
 
 @pytest.mark.parametrize("used", [1, 5, 9, 10])
 @pytest.mark.parametrize("pause", [0, 7, 61, 95])
-async def test_whoever_waits_as_long_as_told_gets_in(used: int, pause: float) -> None:
+async def test_a_call_after_the_retry_time_is_admitted(used: int, pause: float) -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, calls_per_minute=10)
     for _ in range(used):
@@ -99,7 +99,7 @@ async def test_whoever_waits_as_long_as_told_gets_in(used: int, pause: float) ->
     assert await passes(gate, a_call())
 
 
-async def test_refused_calls_do_not_make_the_wait_longer() -> None:
+async def test_refused_calls_are_not_counted() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, calls_per_minute=2)
     for _ in range(1000):
@@ -109,7 +109,7 @@ async def test_refused_calls_do_not_make_the_wait_longer() -> None:
 
 
 @pytest.mark.promise("limits:quota")
-async def test_calls_above_the_quota_are_refused_for_the_rest_of_the_day() -> None:
+async def test_calls_above_the_quota_are_refused_for_a_day() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, calls_per_minute=10, calls_per_day=15)
     for _ in range(2):
@@ -125,7 +125,7 @@ async def test_calls_above_the_quota_are_refused_for_the_rest_of_the_day() -> No
 
 
 @pytest.mark.promise("limits:concurrency")
-async def test_calls_at_one_time_have_a_limit_and_a_place_comes_back_with_each_end() -> None:
+async def test_concurrent_calls_are_limited_and_finished_calls_free_their_slot() -> None:
     gate = a_local_gate(concurrent_calls=2)
     first, second = await gate.admit(a_call()), await gate.admit(a_call())
     error = await refusal(gate, a_call())
@@ -138,7 +138,7 @@ async def test_calls_at_one_time_have_a_limit_and_a_place_comes_back_with_each_e
     assert len(gate.slots) == 0  # type: ignore[arg-type]
 
 
-async def test_a_call_without_a_place_uses_up_neither_rate_nor_quota() -> None:
+async def test_a_call_without_a_slot_does_not_count_towards_the_rate() -> None:
     gate = a_local_gate(concurrent_calls=1, calls_per_minute=2)
     lease = await gate.admit(a_call())
     for _ in range(10):
@@ -147,19 +147,19 @@ async def test_a_call_without_a_place_uses_up_neither_rate_nor_quota() -> None:
     assert await passes(gate, a_call())
 
 
-async def test_a_call_over_the_rate_holds_no_place() -> None:
+async def test_a_call_above_the_rate_holds_no_slot() -> None:
     gate = a_local_gate(concurrent_calls=1, calls_per_minute=1)
     assert [await passes(gate, a_call()) for _ in range(3)] == [True, False, False]
     assert len(gate.slots) == 0  # type: ignore[arg-type]
 
 
 @pytest.mark.promise("limits:subjects-apart")
-async def test_a_subject_that_floods_takes_nothing_from_another() -> None:
+async def test_a_subject_does_not_use_up_the_limits_of_another() -> None:
     gate = a_local_gate(calls_per_minute=5, concurrent_calls=1)
-    held = await gate.admit(a_call(subject="mallory"))
+    lease = await gate.admit(a_call(subject="mallory"))
     for number in range(500):
         assert not await passes(gate, a_call(subject="mallory", session_id=f"s{number}"))
-    await held.settle(OK)
+    await lease.settle(OK)
     assert [await passes(gate, a_call(subject="ann")) for _ in range(6)] == [True] * 5 + [False]
 
 
@@ -172,14 +172,14 @@ async def test_a_subject_that_floods_takes_nothing_from_another() -> None:
         (("a", "x"), ("A", "x")),
     ],
 )
-async def test_each_subject_and_tool_is_counted_for_itself(one: tuple[str, str], other: tuple[str, str]) -> None:
+async def test_each_subject_and_tool_is_counted_separately(one: tuple[str, str], other: tuple[str, str]) -> None:
     gate = a_local_gate(calls_per_minute=1)
     for subject, tool in (one, other):
         assert await passes(gate, a_call(subject=subject, tool=tool))
         assert not await passes(gate, a_call(subject=subject, tool=tool))
 
 
-async def test_a_subjects_own_numbers_win_over_the_tools_and_those_over_the_general_ones() -> None:
+async def test_limits_of_a_subject_override_limits_of_a_tool_and_defaults() -> None:
     gate = a_local_gate(
         calls_per_minute=3,
         tools={"run_pytest": {"calls_per_minute": 2, "concurrent_calls": 1}},
@@ -195,7 +195,7 @@ async def test_a_subjects_own_numbers_win_over_the_tools_and_those_over_the_gene
 
 
 @pytest.mark.promise("limits:budget-retries")
-async def test_a_call_that_keeps_failing_is_not_run_again() -> None:
+async def test_a_call_that_fails_repeatedly_is_refused() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, budget={"max_retries": 2, "window_seconds": 100})
     call = a_call("click", "@e9")
@@ -210,14 +210,14 @@ async def test_a_call_that_keeps_failing_is_not_run_again() -> None:
     assert await passes(gate, call)
 
 
-async def test_success_wipes_the_slate() -> None:
+async def test_success_resets_the_failures() -> None:
     gate = a_local_gate(budget={"max_retries": 1})
     for _ in range(5):
         assert await passes(gate, a_call(), FAILED)
         assert await passes(gate, a_call(), OK)
 
 
-async def test_a_session_can_always_be_let_go() -> None:
+async def test_a_session_can_be_closed_after_its_budget_is_used_up() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, budget={"max_retries": 0, "elapsed_seconds": 10})
     await ran(await gate.admit(a_call("open")), clock, 11)
@@ -233,13 +233,13 @@ async def test_a_session_can_always_be_let_go() -> None:
     assert not await passes(gate, a_call("close", "now"))
 
 
-async def test_each_wrong_session_is_a_mistake_of_its_own() -> None:
+async def test_each_invalid_session_id_is_counted_separately() -> None:
     gate = a_local_gate(budget={"max_retries": 0})
     wrong = [a_call("open", session_id=session_id) for session_id in ("", "a b", "é")]
     assert [await passes(gate, call, FAILED) for call in (*wrong, wrong[0])] == [True, True, True, False]
 
 
-async def test_another_deadline_does_not_make_it_another_call() -> None:
+async def test_a_repeated_call_with_another_timeout_is_the_same_call() -> None:
     gate = a_local_gate(budget={"max_retries": 0})
     calls = [
         ToolCall(
@@ -260,21 +260,21 @@ async def test_another_deadline_does_not_make_it_another_call() -> None:
         (None, False),
     ],
 )
-async def test_whoever_was_told_to_try_later_has_not_failed(error: ErrorCode | None, counts: bool) -> None:
+async def test_errors_that_ask_to_try_later_are_not_failures(error: ErrorCode | None, counts: bool) -> None:
     gate = a_local_gate(budget={"max_retries": 0})
     result = CommandResult(exit_code=error.exit_code if error else 0, error=error)
     assert await passes(gate, a_call(), result)
     assert await passes(gate, a_call()) is not counts
 
 
-async def test_a_cancelled_call_has_not_failed() -> None:
+async def test_a_cancelled_call_is_not_a_failure() -> None:
     gate = a_local_gate(budget={"max_retries": 0})
     assert await passes(gate, a_call(), None)
     assert await passes(gate, a_call())
 
 
 @pytest.mark.promise("limits:budget-elapsed")
-async def test_a_task_whose_time_is_used_up_runs_nothing_more_in_its_window() -> None:
+async def test_a_task_without_time_left_is_refused_until_its_window_ends() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
     await ran(await gate.admit(a_call()), clock, 6)
@@ -288,7 +288,7 @@ async def test_a_task_whose_time_is_used_up_runs_nothing_more_in_its_window() ->
 
 
 @pytest.mark.parametrize("most_seconds", [math.inf, 40, 0.011])
-async def test_a_run_is_stopped_when_the_time_of_its_task_is_used_up(most_seconds: float) -> None:
+async def test_a_run_is_stopped_when_the_time_of_its_task_runs_out(most_seconds: float) -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
     await ran(await gate.admit(a_call()), clock, 9.99)
@@ -299,7 +299,7 @@ async def test_a_run_is_stopped_when_the_time_of_its_task_is_used_up(most_second
     assert caught.value.rule_id == "limits.budget.elapsed"
 
 
-async def test_a_run_that_ends_before_its_budget_could_is_counted_all_the_same() -> None:
+async def test_a_run_that_is_not_watched_is_still_charged() -> None:
     clock = FakeClock()
     gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
     lease = await gate.admit(a_call())
@@ -312,8 +312,8 @@ async def test_a_run_that_ends_before_its_budget_could_is_counted_all_the_same()
     assert error.rule_id == "limits.budget.elapsed"
 
 
-async def test_counters_of_this_process_are_never_waited_for() -> None:
-    """They have no time limit and no shield, so a call that was cancelled must get through all the same."""
+async def test_local_counters_work_in_a_cancelled_task() -> None:
+    """Local counters have neither a timeout nor a shield, so a cancelled call must still settle."""
     gate = a_local_gate(concurrent_calls=1)
     for _ in range(2):
         with anyio.CancelScope() as cancelled:
@@ -327,15 +327,15 @@ async def test_counters_of_this_process_are_never_waited_for() -> None:
 
 @pytest.mark.promise("limits:precedence")
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "code"),
     [
         (ExecutionTimedOut("late"), ErrorCode.TIMEOUT),
         (SandboxViolation("too many files"), ErrorCode.BUDGET_EXCEEDED),
         (PolicyBlocked("no"), ErrorCode.BUDGET_EXCEEDED),
     ],
 )
-async def test_when_the_budget_ends_while_something_else_goes_wrong_the_foremost_is_told(
-    fault: BrowserShellError, told: ErrorCode
+async def test_an_error_at_the_end_of_the_budget_is_chosen_by_precedence(
+    fault: BrowserShellError, code: ErrorCode
 ) -> None:
     gate = a_local_gate(FakeClock(), budget={"elapsed_seconds": 1})
     lease = await gate.admit(a_call())
@@ -350,10 +350,10 @@ async def test_when_the_budget_ends_while_something_else_goes_wrong_the_foremost
 
     with pytest.raises(BrowserShellError) as caught:
         await run_until_stopped()
-    assert caught.value.code is told
+    assert caught.value.code is code
 
 
-async def test_a_fault_in_time_is_told_as_it_is() -> None:
+async def test_an_error_within_the_budget_is_raised_unchanged() -> None:
     gate = a_local_gate()
     lease = await gate.admit(a_call())
     with pytest.raises(SandboxViolation):
@@ -361,37 +361,37 @@ async def test_a_fault_in_time_is_told_as_it_is() -> None:
             raise SandboxViolation("too many files")
 
 
-def test_precedence_is_that_of_the_specification() -> None:
+def test_errors_have_the_precedence_of_the_specification() -> None:
     assert [code.name for code in PRECEDENCE] == ["TIMEOUT", "BUDGET_EXCEEDED", "SANDBOX_VIOLATION", "POLICY_BLOCKED"]
     errors = [PolicyBlocked("p"), RateLimited("r"), SandboxViolation("s"), BudgetExceeded("b"), ExecutionTimedOut("t")]
-    told = []
+    ordered = []
     while errors:
-        told.append(foremost(*errors))
-        errors.remove(told[-1])
-    assert [error.code.name for error in told] == [*(code.name for code in PRECEDENCE), "RATE_LIMITED"]
+        ordered.append(foremost(*errors))
+        errors.remove(ordered[-1])
+    assert [error.code.name for error in ordered] == [*(code.name for code in PRECEDENCE), "RATE_LIMITED"]
 
 
 @pytest.mark.parametrize("arguments", [None, [], "text", {"argv": None}])
-async def test_arguments_that_make_no_sense_are_counted_like_others(arguments: JsonValue) -> None:
+async def test_calls_with_invalid_arguments_are_counted(arguments: JsonValue) -> None:
     gate = a_local_gate(budget={"max_retries": 0})
     call = ToolCall(call_id="c", principal=Principal(subject="u"), tool="browser-shell", arguments=arguments)
     assert [await passes(gate, call, FAILED) for _ in range(2)] == [True, False]
 
 
-async def test_without_a_redis_the_server_counts_for_itself() -> None:
+async def test_the_default_gate_counts_in_memory() -> None:
     async with open_gate(rules(calls_per_minute=1), redis_url="", clock=FakeClock(), new_id=ids()) as gate:
         assert [await passes(gate, a_call()) for _ in range(2)] == [True, False]
 
 
-async def test_a_place_that_nobody_took_can_be_given_back() -> None:
-    places = LocalSlots()
-    await places.give_back("k", "never taken")
-    assert await places.take("k", "a", limit=1) == 0
-    await places.give_back("k", "b")
-    assert await places.take("k", "c", limit=1) > 0
+async def test_giving_back_a_slot_that_was_not_taken_has_no_effect() -> None:
+    slots = LocalSlots()
+    await slots.give_back("k", "never taken")
+    assert await slots.take("k", "a", limit=1) == 0
+    await slots.give_back("k", "b")
+    assert await slots.take("k", "c", limit=1) > 0
 
 
-async def test_a_used_up_budget_is_told_before_a_used_up_rate() -> None:
+async def test_a_used_up_budget_takes_precedence_over_the_rate() -> None:
     gate = a_local_gate(calls_per_minute=1, budget={"max_retries": 0})
     await passes(gate, a_call(), FAILED)
     assert (await refusal(gate, a_call())).code is ErrorCode.BUDGET_EXCEEDED
@@ -400,7 +400,7 @@ async def test_a_used_up_budget_is_told_before_a_used_up_rate() -> None:
 
 @pytest.mark.promise("limits:no-clock-opens-the-gate")
 @pytest.mark.parametrize("jump", [-400 * 86_400, -61, 61, 86_401, 400 * 86_400])
-async def test_a_wall_clock_that_jumps_neither_opens_nor_jams_the_gate(
+async def test_a_jump_of_the_wall_clock_does_not_change_the_limits(
     jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()

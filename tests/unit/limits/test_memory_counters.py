@@ -1,4 +1,4 @@
-"""The counters of one process: what they remember, and how much."""
+"""Counters in memory: expiry, and how many are kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.fakes import FakeClock, a_call
 from support.gates import a_local_gate
 
 
-async def test_a_counter_ends_one_window_after_its_first_use() -> None:
+async def test_a_counter_expires_one_window_after_its_first_use() -> None:
     clock = FakeClock()
     counters = MonotonicCounters(clock=clock)
     assert await counters.incr("u/a", 10) == 1
@@ -22,7 +22,7 @@ async def test_a_counter_ends_one_window_after_its_first_use() -> None:
     assert await counters.incr("u/a", 10) == 1
 
 
-async def test_what_is_over_is_forgotten() -> None:
+async def test_expired_counters_are_dropped() -> None:
     clock = FakeClock()
     counters = MonotonicCounters(clock=clock)
     for number in range(10_000):
@@ -32,7 +32,7 @@ async def test_what_is_over_is_forgotten() -> None:
     assert len(counters) < 1_000
 
 
-async def test_a_subject_with_countless_tasks_pushes_out_its_own_and_nobody_elses() -> None:
+async def test_a_subject_with_too_many_counters_loses_only_its_own() -> None:
     counters = MonotonicCounters(clock=FakeClock(), max_counters_of_subject=3)
     await counters.incr("ann/t", 100)
     for number in range(1_000):
@@ -42,7 +42,7 @@ async def test_a_subject_with_countless_tasks_pushes_out_its_own_and_nobody_else
     assert [await counters.get(f"mallory/{number}") for number in (0, 996, 997, 999)] == [0, 0, 1, 1]
 
 
-async def test_a_flood_of_refused_calls_is_not_remembered() -> None:
+async def test_refused_calls_create_no_counters() -> None:
     gate = a_local_gate(calls_per_minute=1)
     lease = await gate.admit(a_call())
     await lease.settle(None)
@@ -55,7 +55,7 @@ async def test_a_flood_of_refused_calls_is_not_remembered() -> None:
     assert len(counters) == before
 
 
-async def test_what_is_cleared_counts_anew() -> None:
+async def test_a_cleared_counter_starts_at_zero() -> None:
     counters = MonotonicCounters(clock=FakeClock())
     await counters.incr("u/a", 10)
     await counters.clear("u/a")
@@ -63,7 +63,7 @@ async def test_what_is_cleared_counts_anew() -> None:
     assert (await counters.get("u/a"), len(counters)) == (0, 0)
 
 
-async def test_a_full_window_takes_no_more_until_the_older_one_has_faded() -> None:
+async def test_a_full_window_has_room_when_the_previous_one_loses_weight() -> None:
     clock = FakeClock()
     counters = MonotonicCounters(clock=clock)
     assert [await counters.acquire_sliding_window_entry("w", 2, 10) for _ in range(3)] == [True, True, False]

@@ -1,4 +1,4 @@
-"""Two gates on one real Redis are one gate; without it, or when it is slow, nobody passes."""
+"""Two gates on one real Redis share their limits. Calls are refused while Redis is slow or unreachable."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _ids(name: str) -> NewId:
 
 
 async def outcome(gate: LimitsGate, *argv: str, result: CommandResult | None = OK) -> str:
-    """The rule that refused one whole call; '' when it passed."""
+    """Run one call. Return the rule that refused it, '' if it was admitted."""
     try:
         lease = await gate.admit(a_call(*argv))
     except CallRefused as error:
@@ -56,7 +56,7 @@ async def outcome(gate: LimitsGate, *argv: str, result: CommandResult | None = O
 
 
 @pytest.mark.promise("limits:shared")
-async def test_rate_and_quota_are_counted_together(redis: RedisServer) -> None:
+async def test_rate_and_quota_are_shared(redis: RedisServer) -> None:
     async with two_gates(redis, calls_per_minute=4) as (one, other):
         assert [await outcome(gate) for gate in (one, other, one, other)] == [""] * 4
         assert [await outcome(gate) for gate in (one, other)] == ["limits.rate"] * 2
@@ -65,7 +65,7 @@ async def test_rate_and_quota_are_counted_together(redis: RedisServer) -> None:
         assert [await outcome(gate) for gate in (one, other)] == ["limits.quota"] * 2
 
 
-async def test_places_are_shared(redis: RedisServer) -> None:
+async def test_slots_are_shared(redis: RedisServer) -> None:
     async with two_gates(redis, concurrent_calls=2) as (one, other):
         leases = [await one.admit(a_call()), await other.admit(a_call())]
         assert [await outcome(gate) for gate in (one, other)] == ["limits.concurrency"] * 2
@@ -92,7 +92,7 @@ async def test_budgets_are_shared(redis: RedisServer) -> None:
 
 @pytest.mark.promise("limits:no-clock-opens-the-gate")
 @pytest.mark.parametrize("jump", [-400 * 86_400, -61, 61, 86_401, 400 * 86_400])
-async def test_a_server_whose_clock_jumps_neither_opens_nor_jams_the_gate(
+async def test_a_jump_of_a_servers_clock_does_not_change_the_limits(
     redis: RedisServer, jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = {"calls_per_minute": 3, "concurrent_calls": 1, "budget": {"max_retries": 0, "window_seconds": 60}}
@@ -112,7 +112,7 @@ async def test_a_server_whose_clock_jumps_neither_opens_nor_jams_the_gate(
 
 
 @pytest.mark.promise("limits:killed-server-holds-no-place")
-async def test_a_place_whose_holder_was_killed_falls_free(redis: RedisServer) -> None:
+async def test_the_slot_of_a_killed_server_expires(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client:
         dead, alive = (RedisSlots(client, prefix="p", slot_seconds=1) for _ in range(2))
@@ -126,23 +126,21 @@ async def test_a_place_whose_holder_was_killed_falls_free(redis: RedisServer) ->
         assert await alive.take("k", "third", limit=2) > 0
 
 
-async def test_a_place_that_is_in_use_is_kept_for_as_long_as_it_takes(
-    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slot_in_use_is_renewed(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_backend, "RENEW_SECONDS", 0.2)
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
         holder, other = (RedisSlots(client, prefix="p", slot_seconds=1) for _ in range(2))
         tasks.start_soon(holder.keep_renewing)
         assert await holder.take("k", "held", limit=1) == 0
-        began = time.monotonic()
-        while time.monotonic() - began < 2.5:
+        started = time.monotonic()
+        while time.monotonic() - started < 2.5:
             assert await other.take("k", "other", limit=1) > 0
             await anyio.sleep(0.1)
-        # Redis forgets everything, as after a restart: what is held is soon known again.
+        # After a restart without persistence, the next renewal creates the slot again.
         redis.ask("FLUSHALL")
         with anyio.fail_after(5):
-            while not await client.zscore("p:places:k", "held"):  # noqa: ASYNC110  Redis tells nobody
+            while not await client.zscore("p:places:k", "held"):  # noqa: ASYNC110  Redis sends no event
                 await anyio.sleep(0.05)
         await holder.give_back("k", "held")
         assert await other.take("k", "other", limit=1) == 0
@@ -150,56 +148,56 @@ async def test_a_place_that_is_in_use_is_kept_for_as_long_as_it_takes(
 
 
 @pytest.mark.promise("limits:no-count-no-run")
-async def test_without_redis_nobody_passes_and_afterwards_everybody_does(redis: RedisServer) -> None:
+async def test_calls_are_refused_while_redis_is_down(redis: RedisServer) -> None:
     async with two_gates(redis, concurrent_calls=2) as (one, other):
         assert await outcome(one) == ""
-        held = await one.admit(a_call())
+        lease = await one.admit(a_call())
         redis.stop()
-        began = time.monotonic()
+        started = time.monotonic()
         assert [await outcome(gate) for gate in (one, other)] == ["limits.unavailable"] * 2
-        await held.settle(OK)
-        assert time.monotonic() - began < 10
+        await lease.settle(OK)
+        assert time.monotonic() - started < 10
         redis.start()
         assert [await outcome(gate) for gate in (one, other)] == ["", ""]
 
 
 @pytest.mark.promise("limits:no-count-no-run")
-async def test_a_redis_that_hangs_refuses_within_a_bounded_time(redis: RedisServer) -> None:
+async def test_calls_are_refused_in_bounded_time_while_redis_hangs(redis: RedisServer) -> None:
     async with two_gates(redis) as (one, other):
         assert await outcome(one) == ""
-        held = await one.admit(a_call())
+        lease = await one.admit(a_call())
         with redis.hanging():
             for gate in (one, other):
-                began = time.monotonic()
+                started = time.monotonic()
                 assert await outcome(gate) == "limits.unavailable"
-                assert time.monotonic() - began < 5
-            began = time.monotonic()
-            await held.settle(OK)
-            assert time.monotonic() - began < 5
+                assert time.monotonic() - started < 5
+            started = time.monotonic()
+            await lease.settle(OK)
+            assert time.monotonic() - started < 5
         assert await outcome(other) == ""
 
 
 @dataclass
-class Distance:
-    """How far away a Redis is: each of its answers takes a while, and none takes too long by itself."""
+class SlowRelay:
+    """A relay to Redis that delays each reply by `seconds`."""
 
     url: str
     seconds: float
 
 
 @asynccontextmanager
-async def far_away(redis: RedisServer, seconds: float = 0.0) -> AsyncIterator[Distance]:
-    """The real Redis behind a relay that takes its time."""
-    distance = Distance("", seconds)
+async def slow_redis(redis: RedisServer, seconds: float = 0.0) -> AsyncIterator[SlowRelay]:
+    """Relay to the real Redis with a delay."""
+    relay_to_redis = SlowRelay("", seconds)
 
     async def relay(client: SocketStream) -> None:
         server = await anyio.connect_tcp("127.0.0.1", redis.port)
         async with client, server, anyio.create_task_group() as tasks:
-            tasks.start_soon(pump, client, server, Distance("", 0))
-            await pump(server, client, distance)
+            tasks.start_soon(pump, client, server, SlowRelay("", 0))
+            await pump(server, client, relay_to_redis)
             tasks.cancel_scope.cancel()
 
-    async def pump(source: SocketStream, target: SocketStream, delay: Distance) -> None:
+    async def pump(source: SocketStream, target: SocketStream, delay: SlowRelay) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for chunk in source:
                 await anyio.sleep(delay.seconds)
@@ -208,38 +206,38 @@ async def far_away(redis: RedisServer, seconds: float = 0.0) -> AsyncIterator[Di
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, relay)
         port = listener.extra(SocketAttribute.local_port)  # noqa: S610  no Django here
-        distance.url = redis.url.replace(str(redis.port), str(port))
-        yield distance
+        relay_to_redis.url = redis.url.replace(str(redis.port), str(port))
+        yield relay_to_redis
         tasks.cancel_scope.cancel()
 
 
 @pytest.mark.promise("limits:no-count-no-run")
-async def test_a_redis_that_is_slow_refuses_instead_of_holding_calls_up(redis: RedisServer) -> None:
+async def test_a_slow_redis_refuses_calls_instead_of_delaying_them(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with (
-        far_away(redis, 0.6) as distance,
-        open_gate(rules(), redis_url=distance.url, clock=FakeClock(), new_id=ids()) as gate,
+        slow_redis(redis, 0.6) as relay_to_redis,
+        open_gate(rules(), redis_url=relay_to_redis.url, clock=FakeClock(), new_id=ids()) as gate,
     ):
         assert await outcome(gate) == "limits.unavailable"
-        distance.seconds = 0
+        relay_to_redis.seconds = 0
         assert await outcome(gate) == ""
         lease = await gate.admit(a_call("click"))
         async with lease.running(math.inf):
             assert isinstance(gate.clock, FakeClock)
             gate.clock.advance(1)
-        distance.seconds = 0.95
-        began = time.monotonic()
+        relay_to_redis.seconds = 0.95
+        started = time.monotonic()
         await lease.settle(FAILED)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - started < 5
 
 
-async def test_a_place_given_back_while_it_is_renewed_stays_free(redis: RedisServer) -> None:
+async def test_a_slot_given_back_during_its_renewal_stays_free(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
-    async with far_away(redis) as distance, Redis.from_url(distance.url) as client:
+    async with slow_redis(redis) as relay_to_redis, Redis.from_url(relay_to_redis.url) as client:
         slots = RedisSlots(client, prefix="p")
         await slots.take("k", "first", limit=2)
         await slots.take("k", "second", limit=2)
-        distance.seconds = 0.2
+        relay_to_redis.seconds = 0.2
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(slots.renew)
             await anyio.sleep(0.1)
@@ -248,7 +246,7 @@ async def test_a_place_given_back_while_it_is_renewed_stays_free(redis: RedisSer
         assert redis.ask("ZCARD", "p:places:k") == 0
 
 
-async def test_places_are_renewed_again_when_redis_is_back(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slots_are_renewed_after_redis_returns(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_backend, "RENEW_SECONDS", 0.1)
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
         slots = RedisSlots(client, prefix="p")
@@ -258,12 +256,12 @@ async def test_places_are_renewed_again_when_redis_is_back(redis: RedisServer, m
         await anyio.sleep(0.5)
         redis.start()
         with anyio.fail_after(5):
-            while redis.ask("ZSCORE", "p:places:k", "held") is None:  # noqa: ASYNC110  Redis tells nobody
+            while redis.ask("ZSCORE", "p:places:k", "held") is None:  # noqa: ASYNC110  Redis sends no event
                 await anyio.sleep(0.05)
         tasks.cancel_scope.cancel()
 
 
-async def test_a_wrong_password_refuses_and_is_not_shown(
+async def test_a_wrong_password_refuses_calls_and_is_not_printed(
     redis: RedisServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = redis.url.replace(PASSWORD, "wr0ng-pass")
@@ -275,14 +273,14 @@ async def test_a_wrong_password_refuses_and_is_not_shown(
     assert "wr0ng-pass" not in printed.out + printed.err
 
 
-async def test_an_address_that_is_none_stops_the_start_and_is_not_shown() -> None:
+async def test_an_invalid_url_prevents_the_start_and_is_not_printed() -> None:
     with pytest.raises(ConfigurationInvalid) as caught:
         async with open_gate(rules(), redis_url="redis://:s3cret@h:port/x", clock=FakeClock(), new_id=ids()):
             pass
     assert "s3cret" not in str(caught.value)
 
 
-async def test_a_call_cancelled_while_it_waits_for_redis_leaves_no_place_taken(redis: RedisServer) -> None:
+async def test_a_call_cancelled_during_a_request_to_redis_leaves_no_slot(redis: RedisServer) -> None:
     async with two_gates(redis, concurrent_calls=1) as (one, other):
         for delay in range(20):
             async with anyio.create_task_group() as tasks:

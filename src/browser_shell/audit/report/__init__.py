@@ -53,7 +53,7 @@ _COLUMNS = {
 
 def render_report(entries: Iterable[Entry], verdict: Verdict, *, title: str, created_at: str) -> str:
     summary = summarise(entries)
-    period = f"{summary.first} to {summary.last}" if summary.first else "no records"
+    period = f"{_utc(summary.first)} to {_utc(summary.last)} UTC" if summary.first else "no records"
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -61,7 +61,7 @@ def render_report(entries: Iterable[Entry], verdict: Verdict, *, title: str, cre
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
-            f'<h1>{escape(title)}</h1><p class="muted">{escape(period)} · created {escape(created_at)}</p>',
+            f'<h1>{escape(title)}</h1><p class="muted">{escape(period)} · created {escape(_utc(created_at))} UTC</p>',
             _verdict(verdict),
             _figures(summary),
             "<h2>Calls over time</h2>",
@@ -75,9 +75,7 @@ def render_report(entries: Iterable[Entry], verdict: Verdict, *, title: str, cre
             "<h2>Sessions</h2>",
             _sessions(summary),
             f"<h2>Latest {len(summary.latest)} records</h2>",
-            _table(
-                list(_COLUMNS), [[entry.text(name) for name in _COLUMNS.values()] for entry in reversed(summary.latest)]
-            ),
+            _latest_records(summary),
             "</body></html>\n",
         ]
     )
@@ -94,9 +92,11 @@ def _verdict(verdict: Verdict) -> str:
         pending = f" The last {_count(unsigned, 'record')} {'is' if unsigned == 1 else 'are'} not signed yet."
         return (
             f'<div class="verdict"><b>The log is intact.</b> {counts}. Signed up to record {signed.seq} '
-            f"({escape(signed.time)}) with key {escape(signed.key)}.{pending if unsigned else ''}</div>"
+            f"({escape(_utc(signed.time))} UTC) with key {escape(signed.key)}.{pending if unsigned else ''}</div>"
         )
-    problems = "".join(f"<li>{escape(str(problem))}</li>" for problem in verdict.problems) or "<li>no checkpoint</li>"
+    problems = (
+        "".join(f"<li>{escape(str(problem))}</li>" for problem in verdict.problems) or "<li>no signed checkpoint</li>"
+    )
     return f'<div class="verdict bad"><b>The log was changed or cut.</b> {counts}.<ul>{problems}</ul></div>'
 
 
@@ -129,14 +129,22 @@ def _sessions(summary: Summary) -> str:
             *(str(session.outcomes[outcome]) for outcome in _OUTCOMES),
             f"{percentile(session.durations_ms, 0.5):.1f}",
             f"{percentile(session.durations_ms, 0.95):.1f}",
-            session.first,
-            session.last,
+            _utc(session.first),
+            _utc(session.last),
         )
         for (subject, session_id), session in ordered[:_MAX_SESSIONS]
     ]
     hidden = len(ordered) - len(rows)
     note = f'<p class="muted">{_count(hidden, "more session")} not shown.</p>' if hidden else ""
     return _table(head, rows) + note
+
+
+def _latest_records(summary: Summary) -> str:
+    rows = [
+        [_utc(entry.text(name)) if name == "time" else entry.text(name) for name in _COLUMNS.values()]
+        for entry in reversed(summary.latest)
+    ]
+    return _table(list(_COLUMNS), rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -148,6 +156,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in rows
     )
     return f'<div class="table"><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _utc(timestamp: str) -> str:
+    """Shorten a timestamp of the log, which is always in UTC."""
+    return timestamp.removesuffix("+00:00").replace("T", " ", 1)
 
 
 def _count(number: int, noun: str) -> str:
