@@ -22,7 +22,6 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
-from browser_shell.core.json_values import JsonValue
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Hook, ReportProgress
 from browser_shell.core.records import RecordKind
@@ -147,16 +146,6 @@ async def test_bad_arguments_are_refused_and_recorded() -> None:
     assert (outcome.exit_code, outcome.error, outcome.session_id) == (2, ErrorCode.INVALID_ARGUMENTS, "")
     assert sandbox.ran == []
     assert audit.kinds == REFUSED
-
-
-@pytest.mark.parametrize("session_id", ["", "../x", "-a", ".a", "a" * 65, "a\n", "a b", 5, None, ["a"]])
-async def test_a_malformed_session_id_is_not_echoed(session_id: JsonValue) -> None:
-    assert (await a_pipeline().handle(a_call(session_id=session_id))).session_id == ""
-
-
-@pytest.mark.parametrize("session_id", ["a", "_a", "9", "A.b-c_d", "a" * 64])
-async def test_a_valid_session_id_is_echoed(session_id: str) -> None:
-    assert (await a_pipeline().handle(a_call(session_id=session_id))).session_id == session_id
 
 
 @pytest.mark.parametrize(("tool", "error"), [("run_shell", PolicyBlocked), ("browser_shell", UnknownTool)])
