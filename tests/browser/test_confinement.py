@@ -57,7 +57,7 @@ DRIVERS_ENVIRONMENT = {
         f"AGENT_BROWSER_{name}"
         for name in (
             *("SOCKET_DIR", "CONFIG", "ACTION_POLICY", "PLUGINS", "NO_WEBMCP", "IDLE_TIMEOUT_MS", "DEFAULT_TIMEOUT"),
-            *("SCREENSHOT_DIR", "SCREENSHOT_FORMAT", "SCREENSHOT_QUALITY"),
+            "SCREENSHOT_DIR",
             *("DAEMON", "SESSION", "CDP", "PIN_TAB", "HIDE_SCROLLBARS"),
         )
     ),

@@ -19,7 +19,9 @@ CLEAR = {"SESSION_GONE", "BROWSER_UNAVAILABLE", "DRIVER_UNAVAILABLE", "COMMAND_F
 
 
 def kill(pid: int) -> None:
+    """Return when the process has ended: under load that takes longer than the next call."""
     os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pid), what="the end of the process")
 
 
 def clear_error(outcome: Outcome) -> bool:

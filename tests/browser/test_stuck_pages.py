@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from support.in_flight import InFlight, opening_slowly
 from support.pages import Site, wait_until
-from support.processes import descendants, program
 from support.server import Server, Session
 
 RECOVERED_SECONDS = 3
@@ -83,10 +81,10 @@ def test_a_call_that_stood_in_line_too_long_touches_nothing(browser: Session, si
     page = site.watch("<button id=b onclick=\"tell('clicked')\">b</button>")
     browser.ok("open", page.url)
     long = InFlight(browser, "wait", 2500)
-    wait_until(lambda: long.running and _driver_runs(browser.server), what="the wait")
+    wait_until(lambda: long.running and _has_started(browser, "wait"), what="the wait")
     late = browser.run("click", "#b", timeout=1)
     assert late.exit_code == 124
-    assert "it stood behind another call and did nothing" in late.stderr
+    assert "it waited for another call of its session and did nothing" in late.stderr
     assert long.outcome().exit_code == 0
     assert page.told == []
     browser.ok("click", "#b")
@@ -108,8 +106,7 @@ def test_a_client_that_goes_away_stops_its_work(browser: Session, site: Site) ->
             **browser.server.authorization,
         },
     )
-    wait_until(lambda: _driver_runs(browser.server), what="the call")
-    time.sleep(1)  # What runs may have been the next CLI, which only waits for its words.
+    wait_until(lambda: _has_started(browser, "wait"), what="the call")
     connection.close()
     missing = browser.run("click", "#b")
     assert missing.exit_code == 1
@@ -121,8 +118,13 @@ def test_a_client_that_goes_away_stops_its_work(browser: Session, site: Site) ->
     assert browser.ok("get", "text", "#p")["text"] == "mine again"
 
 
-def _driver_runs(server: Server) -> bool:
-    """Whether a call's own driver process, which is no daemon, is at work."""
-    daemons = set(server.daemons().values())
-    found = [pid for pid in descendants(server.process.pid) if program(pid).startswith("agent-browser")]
-    return any(pid not in daemons for pid in found)
+def _has_started(session: Session, command: str) -> bool:
+    """Whether the audit log records the execution of this command."""
+    lines = [line for log in session.server.state.rglob("audit.jsonl") for line in log.read_text().splitlines()]
+    records = [json.loads(line) for line in lines]
+    return any(
+        record.get("kind") == "SANDBOX_EXEC"
+        and record.get("session_id") == session.session_id
+        and record.get("subcommand") == command
+        for record in records
+    )

@@ -1,62 +1,79 @@
-"""Ends the wait for the driver when only another call, or nobody, could make it answer."""
+"""End the wait for the driver when a dialog or a closed tab keeps it from replying."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
+from typing import Protocol, TypeAlias
 
 import anyio
 
+from browser_shell.browser.session import Session
 from browser_shell.core.pages import Dialog
-from browser_shell.core.ports import BrowserSession
 
 DIALOG_GRACE_SECONDS = 0.5
-"""What a command still gets to finish after it opened a dialog."""
+"""Time that a command has to finish after it opened a dialog."""
 GONE_GRACE_SECONDS = 0.5
-"""What a command still gets to finish after its tab has closed."""
+"""Time that a command has to finish after its tab has closed."""
+
+
+class Timer(Protocol):
+    """A handle of `asyncio.loop.call_later`."""
+
+    def cancel(self) -> None: ...
+
+
+CallLater: TypeAlias = Callable[..., Timer]
+"""Seconds, a function and its arguments."""
 
 
 class PageWatch:
-    """Of one command: by timers that only trouble sets. Tasks that watch for it would cost every call 0.4 ms."""
+    """Cancels a block when the active tab closes, or when a dialog stays open.
 
-    def __init__(self, session: BrowserSession) -> None:
+    Leaving the block early raises no exception. `dialog` then tells which of the two happened. Timers are set only
+    when a tab closes or a dialog opens: a task that waits for these events would cost every call 0.4 ms.
+    """
+
+    def __init__(self, session: Session, *, call_later: CallLater | None = None) -> None:
         self._session = session
-        self._waiting = anyio.CancelScope()
-        self._tab_timer: asyncio.TimerHandle | None = None
-        self._dialog_timer: asyncio.TimerHandle | None = None
-        """One of each kind: a page may open any number of dialogs."""
+        self._call_later = call_later or asyncio.get_running_loop().call_later
+        self._block = anyio.CancelScope()
+        self._tab_timer: Timer | None = None
+        self._dialog_timer: Timer | None = None
         self.dialog: Dialog | None = None
-        """That blocks the page. When the block was cut short and there is none, the tab has gone."""
+        """The dialog that blocks the page; None when the block ended because the tab closed."""
 
     def __enter__(self) -> None:
-        """Trouble ends the block without an exception."""
-        self._waiting.__enter__()
-        self._session.watch(self._look)
+        self._block.__enter__()
+        self._session.watch_page(self._on_change)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
     ) -> bool | None:
-        self._session.watch(None)
+        self._session.watch_page(None)
         for timer in (self._tab_timer, self._dialog_timer):
             if timer is not None:
                 timer.cancel()
-        return self._waiting.__exit__(kind, error, at)
+        return self._block.__exit__(exc_type, exc_value, traceback)
 
-    def _look(self) -> None:
-        if self._waiting.cancel_called:
+    def _on_change(self) -> None:
+        if self._block.cancel_called:
             return
-        later = asyncio.get_running_loop().call_later
         if self._tab_timer is None and not any(tab.active for tab in self._session.tabs()):
-            self._tab_timer = later(GONE_GRACE_SECONDS, self._waiting.cancel)
+            self._tab_timer = self._call_later(GONE_GRACE_SECONDS, self._block.cancel)
         dialog = self._session.dialog()
         if self._dialog_timer is None and dialog is not None:
-            self._dialog_timer = later(DIALOG_GRACE_SECONDS, self._give_up_if_it_stays, dialog)
+            self._dialog_timer = self._call_later(DIALOG_GRACE_SECONDS, self._cancel_if_still_open, dialog)
 
-    def _give_up_if_it_stays(self, dialog: Dialog) -> None:
+    def _cancel_if_still_open(self, dialog: Dialog) -> None:
         self._dialog_timer = None
         if self._session.dialog() is not dialog:
-            # A page may show one alert after the other, each of which the driver answers; look at the next one.
-            self._look()
-        elif not self._waiting.cancel_called:
+            # A page may show one alert after the other. The driver answers each; check the next one.
+            self._on_change()
+        elif not self._block.cancel_called:
             self.dialog = dialog
-            self._waiting.cancel()
+            self._block.cancel()

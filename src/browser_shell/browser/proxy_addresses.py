@@ -1,4 +1,4 @@
-"""Which session dials the egress proxy at which address: how a connection is known to be somebody's."""
+"""Give each session a proxy address of its own, so that the egress proxy can attribute its connections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ADDRESSES = 250 * 65536
 
 
 class ProxyAddresses:
-    """Any 127.x.y.z reaches the proxy, so each session gets one that nobody else uses."""
+    """Loopback addresses by session. Every 127.x.y.z reaches the proxy."""
 
     def __init__(self, *, port: int) -> None:
         self.port = port
@@ -18,7 +18,7 @@ class ProxyAddresses:
         self._requesters: dict[str, Requester] = {}
 
     def take(self, requester: Requester) -> str:
-        """A fresh address. They come round again after sixteen million sessions."""
+        """Return an unused address. Addresses repeat after sixteen million sessions."""
         number = next(self._numbers) % _ADDRESSES
         address = f"127.{1 + number // 65536}.{number // 256 % 256}.{number % 256}"
         self._requesters[address] = requester
@@ -28,5 +28,5 @@ class ProxyAddresses:
         self._requesters.pop(address, None)
 
     def requester_at(self, address: str) -> Requester | None:
-        """None for an address that no open session has: then it is the browser itself that calls."""
+        """None for an address of no open session: the connection is then the browser's own."""
         return self._requesters.get(address)

@@ -1,4 +1,4 @@
-"""Sessions: one browser context, one window, one driver daemon, one lock and one directory for each."""
+"""All open sessions: creation, limits, idle expiry, and the window that viewers see."""
 
 from __future__ import annotations
 
@@ -12,42 +12,43 @@ import anyio
 import structlog
 
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor
+from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session, SessionKey
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.egress import Requester
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable, TryLater
-from browser_shell.core.ports import AuditLog, Clock, DriverProcesses, HumanControl
+from browser_shell.core.ports import AuditLog, Clock, HumanControl
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.process.accounts import Account, make_private_directory
 
 log = structlog.get_logger()
 
 _SWEEP_SECONDS = 5.0
-_STAY_SECONDS = 1.0
-"""How long people see a window before it makes room for another one that is used."""
-_REMEMBERED_ENDS = 1000
+_MIN_FRONT_SECONDS = 1.0
+"""A window stays in front of viewers for at least this long."""
+_MAX_REMEMBERED_ENDS = 1000
 _RECORD_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """From the policy document."""
+    """Limits of the policy document."""
 
     max_sessions: int
     idle_seconds: float
 
 
 class Sessions:
-    """Every open session of the box, keyed by (subject, session id): two tenants may choose the same id."""
+    """Every open session of the box, by subject and session id."""
 
     def __init__(
         self,
         *,
         supervisor: BrowserSupervisor,
         tabs: TabTracker,
-        driver: DriverProcesses,
+        driver: AgentBrowserDriver,
         clock: Clock,
         limits: SessionLimits,
         directory: Path,
@@ -65,24 +66,24 @@ class Sessions:
         self._account = account
         self._human = human
         self._audit = audit
-        self._person_seen_at = 0.0
+        self._human_control_at = 0.0
         self._raised_at = 0.0
         self._proxy_addresses = proxy_addresses
         self._open: dict[SessionKey, Session] = {}
-        self._ended: dict[SessionKey, str] = {}
+        self._end_reasons: dict[SessionKey, str] = {}
 
     @asynccontextmanager
     async def hold(self, subject: str, session_id: str) -> AsyncIterator[Session]:
-        """The session, made if need be, with its lock held: calls in one session run in order.
+        """Yield the session with its lock held; create it if it does not exist. Calls of one session run in order.
 
-        Raises: TryLater when there is no room for another session, AuditUnavailable when it cannot be recorded.
+        Raises: TryLater when no more sessions are allowed, AuditUnavailable when the opening cannot be recorded.
         """
         key = SessionKey(subject=subject, session_id=session_id)
         while True:
             session = self._open.get(key) or self._admit(key)
             async with session.lock:
                 if session.ended:
-                    continue  # It was closed while this call stood in line; the id starts clean.
+                    continue  # The session was closed while this call waited for it.
                 await self._record_opening(session)
                 session.last_used = self._clock.monotonic()
                 try:
@@ -100,24 +101,20 @@ class Sessions:
         if session.recorded_at is None:
             return
         open_ms = round((self._clock.monotonic() - session.recorded_at) * 1000, 1)
-        # It is over whether or not that can be written; the log keeps what it could not write and tries again.
+        # The session ends even if the record cannot be written. The log keeps the record and tries again.
         with suppress(AuditUnavailable), anyio.move_on_after(_RECORD_SECONDS):
             await self._audit.record(_record(RecordKind.SESSION_CLOSED, session, rule_id=rule_id, duration_ms=open_ms))
 
     async def close(self, subject: str, session_id: str) -> bool:
-        """Ends a session and everything in it. False when there was none."""
+        """End a session with everything in it. Return False when there was none."""
         key = SessionKey(subject=subject, session_id=session_id)
-        self._ended.pop(key, None)
+        self._end_reasons.pop(key, None)
         session = self._open.get(key)
         if session is None:
             return False
         async with session.lock:
             await self._end(session, rule_id="")
         return True
-
-    def name_of(self, subject: str, session_id: str) -> str:
-        """The driver's name for a session, whether it is open or not."""
-        return SessionKey(subject=subject, session_id=session_id).internal_name()
 
     def count(self) -> int:
         return sum(bool(session.context_id) for session in self._open.values())
@@ -129,23 +126,23 @@ class Sessions:
         ]
 
     async def bring_to_front(self, subject: str, session_id: str) -> None:
-        """Nothing happens when there is no such session, or no browser."""
+        """Raise the session's window. Does nothing without such a session or without a browser."""
         session = self._open.get(SessionKey(subject=subject, session_id=session_id))
         if session is not None and session.context_id:
             await self._raise(session)
 
     async def show_latest(self) -> None:
-        """Raises the window of the session that was used last, unless it is in front or that was just changed.
+        """Raise the window of the session that was used last.
 
-        Whoever watches calls it now and then. The calls themselves do not: to raise a window for each call of two
-        sessions that work side by side would cost every call 30 ms, and nobody could follow the picture.
+        The viewers' side calls this periodically. Raising a window on every call would cost each call 30 ms, and the
+        picture would change too fast when two sessions work at the same time.
         """
         now = self._clock.monotonic()
-        shown = [session for session in self._open.values() if session.context_id and session.active]
-        if not shown or now - self._raised_at < _STAY_SECONDS or self._human.seconds_left() > 0:
+        candidates = [s for s in self._open.values() if s.context_id and s.active_target_id]
+        if not candidates or now - self._raised_at < _MIN_FRONT_SECONDS or self._human.seconds_left() > 0:
             return
-        latest = max(shown, key=lambda session: session.last_used)
-        if latest.last_used > self._raised_at and latest.context_id != self._tabs.front:
+        latest = max(candidates, key=lambda session: session.last_used)
+        if latest.last_used > self._raised_at and latest.context_id != self._tabs.front_context_id:
             await self._raise(latest)
 
     async def _raise(self, session: Session) -> None:
@@ -159,12 +156,12 @@ class Sessions:
             await self._end(session, rule_id="server.stopping")
 
     async def expire_idle(self) -> None:
-        """Ends sessions that nobody uses, for ever."""
+        """End idle sessions, until cancelled."""
         while True:
             await anyio.sleep(min(_SWEEP_SECONDS, self._limits.idle_seconds / 2))
             if self._human.seconds_left() > 0:
-                # Agents cannot use their sessions now, and a person may be at work in one.
-                self._person_seen_at = self._clock.monotonic()
+                # Agents are paused, and the person may be working in any session.
+                self._human_control_at = self._clock.monotonic()
             for session in list(self._open.values()):
                 if self._is_idle(session):
                     async with session.lock:
@@ -174,13 +171,13 @@ class Sessions:
                             log.info("session_expired", session=session.name)
 
     def _is_idle(self, session: Session) -> bool:
-        last_used = max(session.last_used, self._person_seen_at)
+        last_used = max(session.last_used, self._human_control_at)
         return not session.ended and self._clock.monotonic() - last_used >= self._limits.idle_seconds
 
     def _admit(self, key: SessionKey) -> Session:
         if len(self._open) >= self._limits.max_sessions:
-            own = sorted(other.session_id for other in self._open if other.subject == key.subject)
-            yours = f"; yours are: {', '.join(own)}" if own else ""
+            own_ids = sorted(other.session_id for other in self._open if other.subject == key.subject)
+            yours = f"; yours are: {', '.join(own_ids)}" if own_ids else ""
             raise TryLater(
                 f"all {self._limits.max_sessions} sessions of this server are in use{yours}. "
                 f"Close one, or wait until one has been idle for {self._limits.idle_seconds:.0f} s",
@@ -194,23 +191,23 @@ class Sessions:
             tracker=self._tabs,
             driver=self._driver,
             last_used=self._clock.monotonic(),
-            denials_told=self._clock.monotonic(),
+            denials_reported_until=self._clock.monotonic(),
             directory=make_private_directory(self._directory / name, owner=self._account),
             proxy_address=self._proxy_addresses.take(Requester(subject=key.subject, session_id=key.session_id)),
             proxy_port=self._proxy_addresses.port,
-            why_ended=self._ended.pop(key, ""),
+            end_reason=self._end_reasons.pop(key, ""),
         )
         self._open[key] = session
         return session
 
-    def _remember_end(self, key: SessionKey, why: str) -> None:
-        """So that the next call of that session is told, instead of acting on an empty page."""
-        self._ended[key] = why
-        while len(self._ended) > _REMEMBERED_ENDS:
-            self._ended.pop(next(iter(self._ended)))
+    def _remember_end(self, key: SessionKey, reason: str) -> None:
+        """Keep the reason, so that the next call of that session gets an error instead of an empty page."""
+        self._end_reasons[key] = reason
+        while len(self._end_reasons) > _MAX_REMEMBERED_ENDS:
+            self._end_reasons.pop(next(iter(self._end_reasons)))
 
     async def _end(self, session: Session, *, rule_id: str) -> None:
-        """`rule_id` says why, when nobody asked for it."""
+        """`rule_id` is the reason; empty when the client closed the session."""
         if session.ended:
             return
         session.ended = True

@@ -1,7 +1,8 @@
-"""Starts programs: argv tuples, listed environments, no shell, and an end for everything that was begun."""
+"""Start programs: argv tuples, a listed environment, no shell, and a bounded end for each of them."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -10,114 +11,116 @@ from pathlib import Path
 from typing import IO
 
 import anyio
-from anyio.abc import Process
+from anyio.abc import ByteReceiveStream, Process
 
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process.accounts import Account
-from browser_shell.process.conversation import Bounds, Conversation, ProcessOutput, close_pipes, signal_group
 
 _REAP_SECONDS = 3.0
-_REAP_POLL_SECONDS = 0.005
 SETPRIV = "/usr/bin/setpriv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One short-lived program."""
+    """A short-lived program without input."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
-    bounds: Bounds
+    max_output_bytes: int
+    """Bound for each of stdout and stderr; the rest is read and discarded."""
     account: Account | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartedProcess:
-    """A program that was started and waits for its input."""
+class ProcessOutput:
+    """Exit code and output of a command that has ended."""
 
-    process: subprocess.Popen[bytes]
-    command: Command
-
-    @property
-    def waits(self) -> bool:
-        """Whether it still does."""
-        return self.process.poll() is None
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
 
 
-def begin(command: Command) -> StartedProcess:
-    """Starts a command without giving it its input. Whoever begins it calls `finish` or `discard`.
+async def run(command: Command, *, seconds: float) -> ProcessOutput:
+    """Run a command to its end.
 
-    It is back as soon as the child has become the program.
-
-    Raises: SandboxUnavailable.
+    Raises: SandboxUnavailable when it cannot be started, ExecutionTimedOut. After an error or a cancellation, no
+    process of the command's group is left.
     """
+    process = await _open((*_drop_privileges(command.account), *command.argv), command, subprocess.PIPE)
     try:
-        process = subprocess.Popen(
-            # Not by `user=`: CPython then forks instead of vforking, and copying a server's page tables, with the page
-            # faults that follow, costs more than half of a call.
-            (*_drop_to(command.account), *command.argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=command.cwd,
-            env=command.env,
-            start_new_session=True,
-            umask=0o077,
-        )
-    except OSError as cause:
-        raise SandboxUnavailable(f"cannot start {Path(command.argv[0]).name}: {cause.strerror}") from cause
-    return StartedProcess(process=process, command=command)
-
-
-async def finish(begun: StartedProcess, stdin: bytes, *, seconds: float) -> ProcessOutput:
-    """Gives a begun command its input and waits for its end, or for its line where one line is its answer.
-
-    Raises: ExecutionTimedOut. Then, and when cancelled, nothing of the command is left.
-    """
-    talk = Conversation(begun.process, begun.command.bounds)
-    try:
-        return await talk.hold(stdin, seconds=seconds)
-    except BaseException as fault:
-        try:
-            await _end_group(begun.process)
-        finally:
-            talk.leave()
-        if isinstance(fault, TimeoutError):
-            raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from fault
+        with anyio.fail_after(seconds):
+            async with anyio.create_task_group() as readers:
+                stdout = _BoundedOutput(process.stdout, command.max_output_bytes)
+                stderr = _BoundedOutput(process.stderr, command.max_output_bytes)
+                readers.start_soon(stdout.read_to_end)
+                readers.start_soon(stderr.read_to_end)
+            exit_code = await process.wait()
+        return ProcessOutput(exit_code=exit_code, stdout=bytes(stdout.content), stderr=bytes(stderr.content))
+    except BaseException as error:
+        await stop(process, grace_seconds=0)
+        if isinstance(error, TimeoutError):
+            raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from error
         raise
+    finally:
+        await process.aclose()
 
 
-async def discard(begun: StartedProcess) -> None:
-    """Ends a begun command that was never given its input."""
-    await _end_group(begun.process)
-    close_pipes(begun.process)
+class _BoundedOutput:
+    """The first bytes of a stream. Reads the rest too, so that the program never blocks on a full pipe."""
+
+    def __init__(self, stream: ByteReceiveStream | None, max_bytes: int) -> None:
+        self._stream = stream
+        self._max_bytes = max_bytes
+        self.content = bytearray()
+
+    async def read_to_end(self) -> None:
+        if self._stream is not None:
+            async for part in self._stream:
+                self.content += part[: self._max_bytes - len(self.content)]
 
 
-def _drop_to(account: Account | None) -> tuple[str, ...]:
-    """The words before a command that take the server's privileges from it; none when the server has none itself."""
+def _drop_privileges(account: Account | None) -> tuple[str, ...]:
+    """Arguments in front of a command that make it run as the account; none when the server is unprivileged itself.
+
+    The `user=` argument of Popen is no alternative: CPython then forks instead of using vfork, which copies the
+    server's page tables.
+    """
     if account is None:
         return ()
-    ids = (f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--inh-caps=-all")
-    return (SETPRIV, *ids, "--no-new-privs", "--")
+    return (SETPRIV, *_account_options(account), "--no-new-privs", "--")
 
 
-async def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Leaves no process of the group behind. Shielded and bounded: it also runs when the caller is cancelled."""
-    if process.poll() is not None:
-        return
-    with anyio.move_on_after(_REAP_SECONDS, shield=True):
-        signal_group(process.pid, signal.SIGKILL)
-        while process.poll() is None:  # noqa: ASYNC110  A killed process needs no more than a moment.
-            await anyio.sleep(_REAP_POLL_SECONDS)
+def _account_options(account: Account) -> tuple[str, ...]:
+    return (f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--inh-caps=-all")
+
+
+async def _open(
+    argv: tuple[str, ...], program: Command | Service, output: int | IO[bytes], pass_fds: tuple[int, ...] = ()
+) -> Process:
+    try:
+        return await anyio.open_process(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=program.cwd,
+            env=program.env,
+            start_new_session=True,
+            umask=0o077,
+            pass_fds=pass_fds,
+        )
+    except OSError as cause:
+        name = program.name if isinstance(program, Service) else Path(program.argv[0]).name
+        raise SandboxUnavailable(f"cannot start {name}: {cause.strerror}") from cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """One long-lived program. It dies with this server, also when the server is killed."""
+    """A long-lived program. The kernel ends it when this server dies, also by SIGKILL."""
 
     name: str
+    """As error messages name it."""
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
@@ -127,34 +130,18 @@ class Service:
 
 
 async def start(service: Service) -> Process:
-    """Starts a service in a group of its own, bound to this server's life by the parent-death signal.
+    """Start a service in a process group of its own, with SIGKILL as its parent-death signal.
 
     Raises: SandboxUnavailable.
     """
-    drop: tuple[str, ...] = ()
-    if service.account is not None:
-        account = service.account
-        drop = (f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--inh-caps=-all")
-    # The kernel forgets a parent-death signal when a process changes its user, so the same program does both, in order.
-    wrapped = (SETPRIV, *drop, "--no-new-privs", "--pdeathsig=KILL", "--", *service.argv)
-    try:
-        return await anyio.open_process(
-            wrapped,
-            stdin=subprocess.DEVNULL,
-            stdout=service.output,
-            stderr=service.output,
-            cwd=service.cwd,
-            env=service.env,
-            start_new_session=True,
-            umask=0o077,
-            pass_fds=service.pass_fds,
-        )
-    except OSError as cause:
-        raise SandboxUnavailable(f"cannot start {service.name}: {cause.strerror}") from cause
+    options = _account_options(service.account) if service.account is not None else ()
+    # The kernel clears the parent-death signal when a process changes its user, so one program does both, in order.
+    argv = (SETPRIV, *options, "--no-new-privs", "--pdeathsig=KILL", "--", *service.argv)
+    return await _open(argv, service, service.output, service.pass_fds)
 
 
 async def stop(process: Process, *, grace_seconds: float) -> None:
-    """Asks the group to end, then makes it."""
+    """Send SIGTERM to the process group, and SIGKILL after the grace period."""
     with anyio.CancelScope(shield=True):
         if process.returncode is None:
             signal_group(process.pid, signal.SIGTERM)
@@ -163,3 +150,11 @@ async def stop(process: Process, *, grace_seconds: float) -> None:
         signal_group(process.pid, signal.SIGKILL)
         with anyio.move_on_after(_REAP_SECONDS):
             await process.wait()
+
+
+def signal_group(pid: int, number: signal.Signals) -> None:
+    """Signal the process group that `pid` leads. A group without processes is no error."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return

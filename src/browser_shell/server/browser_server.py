@@ -168,7 +168,6 @@ async def _running(browser: BrowserParts, audit: JsonLinesAudit) -> AsyncIterato
         for task in (
             browser.supervisor.run,
             browser.sessions.expire_idle,
-            browser.driver.keep_spares,
             browser.denial_audit.run,
             audit.run_checkpoints,
             _reap_orphans,
@@ -248,7 +247,6 @@ def build_browser(
         driver_listener=(
             resources.enter_context(listen_for_driver(settings.devtools_port)) if unsafe_network is None else None
         ),
-        under_way=driver.under_way,
         serve_egress=proxy.serve,
         tabs=tabs,
         unsafe_network=unsafe_network,
@@ -339,8 +337,6 @@ def _driver(settings: Settings, layout: RuntimeLayout, account: Account | None) 
         config=layout.config / "agent-browser.json",
         action_policy=layout.config / "action-policy.json",
         devtools_port=settings.devtools_port,
-        screenshot_format=settings.policy.output.screenshot_format,
-        screenshot_quality=settings.policy.output.screenshot_quality,
         account=account,
     )
     write_driver_files(driver_settings)
@@ -397,6 +393,7 @@ def _artifact_limits(settings: Settings) -> ArtifactLimits:
     output = settings.policy.output
     return ArtifactLimits(
         screenshot_format=output.screenshot_format,
+        screenshot_quality=output.screenshot_quality,
         max_image_bytes=output.max_image_bytes,
         max_pdf_bytes=output.max_pdf_bytes,
     )

@@ -1,164 +1,194 @@
-"""A command waits neither for a page that shows a dialog nor for a tab that has gone; passing trouble is no trouble."""
+"""A wait for the driver ends when a dialog stays open or the active tab closes. Timers are fired by the tests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import cast
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from browser_shell.browser import page_watch as page_trouble
-from browser_shell.browser.page_watch import PageWatch
+from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
+from browser_shell.browser.session import Session
 from browser_shell.core.pages import Dialog, Tab
-from browser_shell.core.ports import BrowserSession
 
-ASKS = Dialog(kind="confirm", message="sure?")
-OTHER = Dialog(kind="alert", message="done")
+CONFIRM = Dialog(kind="confirm", message="sure?")
+ALERT = Dialog(kind="alert", message="done")
 
 
-@pytest.fixture(autouse=True)
-def _short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_trouble, "DIALOG_GRACE_SECONDS", 0.05)
-    monkeypatch.setattr(page_trouble, "GONE_GRACE_SECONDS", 0.05)
+@dataclass
+class FakeTimer:
+    seconds: float
+    function: Callable[..., None]
+    arguments: tuple[object, ...]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class FakeTimers:
+    pending: list[FakeTimer] = field(default_factory=list)
+
+    def call_later(self, seconds: float, function: Callable[..., None], *arguments: object) -> FakeTimer:
+        timer = FakeTimer(seconds, function, arguments)
+        self.pending.append(timer)
+        return timer
+
+    def fire(self) -> None:
+        """Fire every timer that is set now."""
+        timers, self.pending = self.pending, []
+        for timer in timers:
+            if not timer.cancelled:
+                timer.function(*timer.arguments)
 
 
 class FakeSession:
-    """What `PageWatch` asks of a session."""
+    """The part of a session that `PageWatch` uses."""
 
-    def __init__(self, *, dialog: Dialog | None = None, has_tab: bool = True) -> None:
-        self.shown, self.has_tab = dialog, has_tab
-        self.tell: Callable[[], None] | None = None
+    def __init__(self, *, dialog: Dialog | None = None, has_active_tab: bool = True) -> None:
+        self.open_dialog, self.has_active_tab = dialog, has_active_tab
+        self.on_change: Callable[[], None] | None = None
 
     def dialog(self) -> Dialog | None:
-        return self.shown
+        return self.open_dialog
 
     def tabs(self) -> list[Tab]:
-        return [Tab(tab_id="t1", url="", title="", active=False)] + (
-            [Tab(tab_id="t2", url="", title="", active=True)] if self.has_tab else []
-        )
+        active = [Tab(tab_id="t2", url="", title="", active=True)] if self.has_active_tab else []
+        return [Tab(tab_id="t1", url="", title="", active=False), *active]
 
-    def watch(self, on_trouble: Callable[[], None] | None) -> None:
-        self.tell = on_trouble
-        if on_trouble is not None and (self.shown is not None or not self.has_tab):
-            on_trouble()
+    def watch_page(self, on_change: Callable[[], None] | None) -> None:
+        self.on_change = on_change
+        if on_change is not None and (self.open_dialog is not None or not self.has_active_tab):
+            on_change()
 
-    def shows(self, dialog: Dialog | None) -> None:
-        self.shown = dialog
-        if dialog is not None and self.tell is not None:
-            self.tell()
+    def opens(self, dialog: Dialog) -> None:
+        self.open_dialog = dialog
+        if self.on_change is not None:
+            self.on_change()
 
-    def loses_tab(self) -> None:
-        self.has_tab = False
-        if self.tell is not None:
-            self.tell()
-
-
-class Restless(FakeSession):
-    """Shows another dialog whenever somebody looks."""
-
-    looks = 0
-
-    def dialog(self) -> Dialog | None:
-        self.looks += 1
-        return Dialog(kind="alert", message=str(self.looks))
+    def loses_active_tab(self) -> None:
+        self.has_active_tab = False
+        if self.on_change is not None:
+            self.on_change()
 
 
-async def cut_short(session: FakeSession, *then: Callable[[], None], seconds: float = 5) -> PageWatch:
-    """Whether it was: the block itself would take so many seconds."""
-    trouble = PageWatch(cast(BrowserSession, session))
-    with trouble:
-        for act in then:
-            act()
-            await anyio.sleep(0.02)
-        await anyio.sleep(seconds)
-    return trouble
+async def was_cancelled(session: FakeSession, *steps: Callable[[FakeTimers], None]) -> tuple[bool, Dialog | None]:
+    """Whether the watched block was cancelled by the steps, and the dialog that is named as the reason."""
+    timers = FakeTimers()
+    watch = PageWatch(cast(Session, session), call_later=timers.call_later)
+    finished = False
+    with watch:
+        for step in steps:
+            step(timers)
+        await anyio.lowlevel.checkpoint()
+        finished = True
+    return not finished, watch.dialog
 
 
-async def test_a_dialog_that_stays_ends_the_wait() -> None:
+def opens(session: FakeSession, dialog: Dialog) -> Callable[[FakeTimers], None]:
+    return lambda _: session.opens(dialog)
+
+
+def answered(session: FakeSession) -> Callable[[FakeTimers], None]:
+    return lambda _: setattr(session, "open_dialog", None)
+
+
+def loses_tab(session: FakeSession) -> Callable[[FakeTimers], None]:
+    return lambda _: session.loses_active_tab()
+
+
+async def test_a_dialog_that_stays_open_ends_the_wait() -> None:
     session = FakeSession()
-    with anyio.fail_after(3):
-        trouble = await cut_short(session, lambda: session.shows(ASKS))
-    assert trouble.dialog is ASKS
+    assert await was_cancelled(session, opens(session, CONFIRM), FakeTimers.fire) == (True, CONFIRM)
 
 
-async def test_a_dialog_that_was_there_before_ends_the_wait_too() -> None:
-    with anyio.fail_after(3):
-        assert (await cut_short(FakeSession(dialog=ASKS))).dialog is ASKS
+async def test_a_dialog_that_was_open_before_ends_the_wait() -> None:
+    assert await was_cancelled(FakeSession(dialog=CONFIRM), FakeTimers.fire) == (True, CONFIRM)
 
 
-async def test_one_alert_after_the_other_is_no_trouble_as_long_as_none_stays() -> None:
+async def test_alerts_that_are_answered_in_time_do_not_end_the_wait() -> None:
     session = FakeSession()
-    acts = [lambda: session.shows(OTHER), lambda: session.shows(None), lambda: session.shows(ASKS)]
-    trouble = await cut_short(session, *acts, lambda: session.shows(None), seconds=0.2)
-    assert trouble.dialog is None
+    steps = (opens(session, ALERT), answered(session), FakeTimers.fire)
+    assert await was_cancelled(session, *steps, *steps) == (False, None)
 
 
-async def test_the_dialog_that_came_last_is_the_one_that_stays() -> None:
+async def test_the_dialog_that_opened_last_is_the_reason() -> None:
     session = FakeSession()
-    with anyio.fail_after(3):
-        trouble = await cut_short(session, lambda: session.shows(OTHER), lambda: session.shows(ASKS))
-    assert trouble.dialog is ASKS
+    steps = (opens(session, ALERT), opens(session, CONFIRM), FakeTimers.fire, FakeTimers.fire)
+    assert await was_cancelled(session, *steps) == (True, CONFIRM)
 
 
-async def test_any_number_of_dialogs_is_looked_at_by_one_timer() -> None:
-    """A page that opens them without end must not keep the server busy."""
-    session = Restless()
-    with PageWatch(cast(BrowserSession, session)):
+async def test_a_new_dialog_gets_its_own_grace_time() -> None:
+    session = FakeSession()
+    assert await was_cancelled(session, opens(session, ALERT), opens(session, CONFIRM), FakeTimers.fire) == (
+        False,
+        None,
+    )
+
+
+async def test_a_dialog_that_appears_without_an_event_is_found() -> None:
+    """No event is sent when an alert is answered and a dialog of another tab becomes the first one."""
+    session = FakeSession()
+    steps = (
+        opens(session, ALERT),
+        lambda _: setattr(session, "open_dialog", CONFIRM),
+        FakeTimers.fire,
+        FakeTimers.fire,
+    )
+    assert await was_cancelled(session, *steps) == (True, CONFIRM)
+
+
+async def test_any_number_of_dialogs_sets_one_timer() -> None:
+    """A page that opens dialogs without end must not keep the server busy."""
+    session, timers = FakeSession(), FakeTimers()
+    with PageWatch(cast(Session, session), call_later=timers.call_later):
         for number in range(300):
-            session.shows(Dialog(kind="alert", message=str(number)))
-        session.looks = 0
-        await anyio.sleep(0.3)
-    assert 1 <= session.looks < 20
+            session.opens(Dialog(kind="alert", message=str(number)))
+        assert [timer.seconds for timer in timers.pending] == [DIALOG_GRACE_SECONDS]
 
 
-async def test_a_dialog_that_another_one_hid_is_found() -> None:
+@pytest.mark.parametrize("has_active_tab", [True, False])
+async def test_a_closed_tab_ends_the_wait(has_active_tab: bool) -> None:
+    session = FakeSession(has_active_tab=has_active_tab)
+    assert await was_cancelled(session, loses_tab(session), FakeTimers.fire) == (True, None)
+
+
+async def test_a_dialog_after_the_tab_has_closed_does_not_replace_the_reason() -> None:
+    session, timers = FakeSession(), FakeTimers()
+    watch = PageWatch(cast(Session, session), call_later=timers.call_later)
+    with watch:
+        session.loses_active_tab()
+        timers.fire()
+        session.opens(CONFIRM)
+        timers.fire()
+        await anyio.lowlevel.checkpoint()
+    assert watch.dialog is None
+
+
+async def test_a_command_that_ends_within_the_grace_time_keeps_its_result() -> None:
+    session, timers = FakeSession(), FakeTimers()
+    with PageWatch(cast(Session, session), call_later=timers.call_later):
+        session.loses_active_tab()
+        session.opens(CONFIRM)
+    assert {timer.seconds for timer in timers.pending} == {DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS}
+    assert all(timer.cancelled for timer in timers.pending)
+
+
+async def test_the_session_is_not_watched_after_the_block() -> None:
     session = FakeSession()
-    with anyio.fail_after(3):
-        # Nothing is told when the alert is answered and the other tab's question comes to light.
-        trouble = await cut_short(session, lambda: session.shows(OTHER), lambda: setattr(session, "shown", ASKS))
-    assert trouble.dialog is ASKS
+    await was_cancelled(session)
+    assert session.on_change is None
 
 
-async def test_a_dialog_that_comes_after_the_loss_of_the_tab_does_not_hide_it() -> None:
-    session = FakeSession()
-    trouble = PageWatch(cast(BrowserSession, session))
-    with trouble:
-        try:
-            session.loses_tab()
-            await anyio.sleep(0.02)
-            session.shows(ASKS)
-            await anyio.sleep(5)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.sleep(0.1)
-    assert trouble.dialog is None
-
-
-@pytest.mark.parametrize("before", [True, False])
-async def test_a_tab_that_goes_ends_the_wait(before: bool) -> None:
-    session = FakeSession(has_tab=not before)
-    with anyio.fail_after(3):
-        assert (await cut_short(session, session.loses_tab)).dialog is None
-
-
-async def test_a_command_that_ends_meanwhile_keeps_its_answer() -> None:
-    session = FakeSession()
-    trouble = PageWatch(cast(BrowserSession, session))
-    ended = False
-    with trouble:
-        session.loses_tab()
-        ended = True
-    await anyio.sleep(0.1)
-    assert ended
-
-
-async def test_whoever_looked_looks_no_more() -> None:
-    session = FakeSession()
-    await cut_short(session, seconds=0)
-    assert session.tell is None
-
-
-async def test_what_goes_wrong_inside_is_raised() -> None:
-    with pytest.raises(ValueError, match="inside"), PageWatch(cast(BrowserSession, FakeSession())):
+async def test_an_error_inside_the_block_is_raised() -> None:
+    with pytest.raises(ValueError, match="inside"), PageWatch(cast(Session, FakeSession())):
         raise ValueError("inside")
+
+
+async def test_timers_of_the_event_loop_are_the_default() -> None:
+    with anyio.fail_after(20), PageWatch(cast(Session, FakeSession(dialog=CONFIRM))):
+        await anyio.sleep_forever()

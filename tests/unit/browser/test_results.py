@@ -1,11 +1,11 @@
-"""What is said of a command whose tab closed under it."""
+"""Results for commands that failed, or whose tab closed while they ran."""
 
 from __future__ import annotations
 
 import pytest
 
 from browser_shell.browser.driver.reply import DriverReply
-from browser_shell.browser.results import failed, lost_its_page, tab_closed
+from browser_shell.browser.results import failed, is_wedged, lost_its_page, succeeded, tab_closed
 from browser_shell.core.errors import ErrorCode
 from browser_shell.core.plans import BrowserCommand
 
@@ -18,7 +18,7 @@ def command(name: str) -> BrowserCommand:
 
 
 @pytest.mark.parametrize("name", ["click", "dblclick", "press"])
-def test_a_click_or_key_that_closes_its_tab_has_worked(name: str) -> None:
+def test_a_click_or_key_that_closes_its_tab_is_a_success(name: str) -> None:
     result = tab_closed(command(name), INPUT_LOST)
     assert (result.exit_code, result.error, result.data) == (0, None, {"tab_closed": True})
     assert "closed" in result.message
@@ -27,12 +27,12 @@ def test_a_click_or_key_that_closes_its_tab_has_worked(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reply"), [("click", SCRIPT_LOST), ("type", INPUT_LOST), ("fill", INPUT_LOST), ("snapshot", SCRIPT_LOST)]
 )
-def test_of_anything_else_nobody_knows_how_far_it_came(name: str, reply: DriverReply) -> None:
+def test_other_commands_that_lose_their_tab_report_a_lost_session(name: str, reply: DriverReply) -> None:
     result = tab_closed(command(name), reply)
     assert (result.exit_code, result.error) == (1, ErrorCode.SESSION_GONE)
 
 
-def test_only_a_page_that_went_away_is_asked_about() -> None:
+def test_an_ordinary_failure_is_not_a_lost_page() -> None:
     assert lost_its_page(INPUT_LOST)
     other = DriverReply(success=False, error="Element not found: #x")
     assert not lost_its_page(other)
@@ -40,9 +40,31 @@ def test_only_a_page_that_went_away_is_asked_about() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["CDP response channel closed", "CDP discovery failed on port 9222", "WebSocket error"]
+    "error", ["CDP response channel closed", "CDP discovery failed on port 9222", "WebSocket error"]
 )
-def test_a_browser_that_went_away_is_named_and_the_drivers_words_are_not_shown(said: str) -> None:
-    result = failed(command("get"), DriverReply(success=False, error=said))
+def test_a_lost_browser_hides_the_error_text_of_the_driver(error: str) -> None:
+    result = failed(command("get"), DriverReply(success=False, error=error))
     assert result.error is ErrorCode.BROWSER_UNAVAILABLE
-    assert said not in result.message
+    assert error not in result.message
+
+
+@pytest.mark.parametrize(
+    ("reply", "wedged"),
+    [
+        (DriverReply(success=False, code="page_wedged"), True),
+        (DriverReply(success=False, code="outcome_unknown"), True),
+        (DriverReply(success=False, error="CDP command timed out: Runtime.evaluate"), True),
+        (DriverReply(success=False, error="Wait timed out after 500ms"), False),
+        (DriverReply(success=False, error="Element not found: CDP command timed out"), False),
+    ],
+)
+def test_a_page_that_did_not_answer_is_recognised(reply: DriverReply, wedged: bool) -> None:
+    assert is_wedged(reply) is wedged
+
+
+def test_a_wait_for_a_hidden_element_reports_what_it_waited_for() -> None:
+    plan = BrowserCommand(
+        session_id="s", name="wait", operands=("#x",), options={"state": "hidden"}, timeout_seconds=30
+    )
+    reply = DriverReply(success=True, data={"waited": "selector", "selector": "#x"})
+    assert succeeded(plan, reply).data == {"waited": "hidden", "selector": "#x"}

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 import anyio
 import pytest
 
 from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
+from browser_shell.browser.session import Session
+from browser_shell.browser.sessions import Sessions
 from browser_shell.core.errors import ErrorCode, HumanInControl
-from browser_shell.core.ports import BrowserSession, ignore_progress
+from browser_shell.core.ports import ignore_progress
 from browser_shell.egress.denials import RecentDenials
 from support.fakes import (
     FakeClock,
@@ -73,13 +76,10 @@ class QueueingSessions:
     requested: list[str] = field(default_factory=list)
 
     @asynccontextmanager
-    async def hold(self, subject: str, session_id: str) -> AsyncIterator[BrowserSession]:
+    async def hold(self, subject: str, session_id: str) -> AsyncIterator[Session]:
         self.requested.append(session_id)
         self.person.seconds = 4
         yield None  # type: ignore[misc]  # never used
-
-    def name_of(self, subject: str, session_id: str) -> str:
-        return session_id
 
     async def close(self, subject: str, session_id: str) -> bool:
         return True
@@ -90,12 +90,12 @@ async def test_call_that_waited_for_its_session_is_refused_too() -> None:
     person = FakePerson()
     sessions = QueueingSessions(person)
     sandbox = BrowserSandbox(
-        sessions=sessions,
+        sessions=cast(Sessions, sessions),
         driver=None,  # type: ignore[arg-type]  # never called
         denials=RecentDenials(),
         human=person,
         clock=FakeClock(),
-        limits=ArtifactLimits(screenshot_format="png", max_image_bytes=1, max_pdf_bytes=1),
+        limits=ArtifactLimits(screenshot_format="png", screenshot_quality=80, max_image_bytes=1, max_pdf_bytes=1),
     )
     with pytest.raises(HumanInControl):
         await sandbox.run(a_call(subject="alice"), a_plan(), ignore_progress)

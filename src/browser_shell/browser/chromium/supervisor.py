@@ -28,7 +28,6 @@ from browser_shell.browser.chromium.process import (
 )
 from browser_shell.browser.devtools.client import DevTools, DevToolsEvent, DevToolsRefused, connect_devtools
 from browser_shell.browser.devtools.relay import own_uids, relay
-from browser_shell.browser.devtools.relay_repair import UnderWay
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import BrowserShellError, BrowserUnavailable, JailUnavailable, SandboxUnavailable
 
@@ -72,7 +71,6 @@ class BrowserSupervisor:
         chromium: ChromiumSettings,
         jail: JailSettings,
         driver_listener: socket.socket | None,
-        under_way: UnderWay,
         serve_egress: ServeEgress,
         tabs: TabTracker,
         unsafe_network: OpenNetwork | None,
@@ -81,7 +79,6 @@ class BrowserSupervisor:
         self._chromium = chromium
         self._jail = jail
         self._driver_listener = driver_listener
-        self._under_way = under_way
         self._serve_egress = serve_egress
         self._tabs = tabs
         self._unsafe = unsafe_network
@@ -193,7 +190,6 @@ class BrowserSupervisor:
             listener,
             connect,
             allowed_uids=own_uids(account.uid if account else None),
-            under_way=self._under_way,
         )
 
     async def _run_unjailed(self, network: OpenNetwork, display: RunningDisplay) -> None:
@@ -234,7 +230,7 @@ class BrowserSupervisor:
                     f"127.0.0.1:{self._chromium.port} belongs to another browser; free it, or set "
                     "BROWSER_REMOTE_DEBUGGING_PORT"
                 )
-            await self._tabs.watch(devtools)
+            await self._tabs.subscribe(devtools)
             self._generation += 1
             self._set_connection(BrowserConnection(devtools=devtools, generation=self._generation))
             log.info("browser_ready", generation=self._generation)

@@ -1,4 +1,4 @@
-"""A small client of the Chrome DevTools Protocol: one socket to the browser, flat sessions to its pages."""
+"""A client of the Chrome DevTools Protocol: one WebSocket to the browser, with flat CDP sessions for its pages."""
 
 from __future__ import annotations
 
@@ -18,39 +18,42 @@ from browser_shell.core.errors import BrowserShellError, BrowserUnavailable
 from browser_shell.core.json_values import JsonObject
 
 _CALL_SECONDS = 5.0
-# A page's title or a dialog's text is the largest thing we ask for; a screenshot never travels here.
 _MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""The title of a page or the text of a dialog is the largest thing requested here."""
 
 
 class DevToolsRefused(BrowserShellError):
-    """The browser understood the request and said no: mostly, that a page is gone."""
+    """The browser replied with an error, mostly because a page is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevToolsEvent:
-    """Something that happened in the browser."""
+    """A notification from the browser."""
 
     method: str
     params: JsonObject
     session: str | None
+    """CDP session of the page; None for the browser itself."""
 
 
 @dataclass(slots=True)
-class _Pending:
-    done: anyio.Event
+class _PendingReply:
+    arrived: anyio.Event
     reply: JsonObject | None = None
 
 
 class DevTools:
-    """One connection. It is dead once `closed` is set; nothing here reconnects."""
+    """One connection. It does not reconnect: once `closed` is set, every call fails."""
 
-    def __init__(self, link: ClientConnection, tasks: TaskGroup, on_event: Callable[[DevToolsEvent], None]) -> None:
+    def __init__(
+        self, websocket: ClientConnection, tasks: TaskGroup, on_event: Callable[[DevToolsEvent], None]
+    ) -> None:
         self.closed = anyio.Event()
-        self._link = link
+        self._websocket = websocket
         self._tasks = tasks
         self._on_event = on_event
-        self._numbers = itertools.count(1)
-        self._pending: dict[int, _Pending] = {}
+        self._request_ids = itertools.count(1)
+        self._pending: dict[int, _PendingReply] = {}
 
     async def call(
         self,
@@ -60,60 +63,60 @@ class DevTools:
         session: str | None = None,
         seconds: float = _CALL_SECONDS,
     ) -> JsonObject:
-        """One request and its result.
+        """Send one request and return its result.
 
-        Raises: BrowserUnavailable when the connection ends or no answer comes in time, DevToolsRefused.
+        Raises: BrowserUnavailable when the connection ends or no reply comes in time, DevToolsRefused.
         """
-        number = next(self._numbers)
-        pending = self._pending[number] = _Pending(done=anyio.Event())
+        request_id = next(self._request_ids)
+        pending = self._pending[request_id] = _PendingReply(arrived=anyio.Event())
         try:
             with anyio.fail_after(seconds):
-                await self._send(number, method, params, session)
-                await pending.done.wait()
+                await self._send(request_id, method, params, session)
+                await pending.arrived.wait()
         except TimeoutError as late:
             raise BrowserUnavailable(f"the browser did not answer {method} within {seconds:.0f} s") from late
         finally:
-            del self._pending[number]
-        return _result_of(method, pending.reply)
+            del self._pending[request_id]
+        return _result(method, pending.reply)
 
     def post(self, method: str, params: JsonObject | None = None, *, session: str | None = None) -> None:
-        """A request whose answer nobody needs."""
-        self._tasks.start_soon(self._send_quietly, method, params, session)
+        """Send a request in the background and ignore its reply."""
+        self._tasks.start_soon(self._send_if_open, method, params, session)
 
-    async def _send_quietly(self, method: str, params: JsonObject | None, session: str | None) -> None:
+    async def _send_if_open(self, method: str, params: JsonObject | None, session: str | None) -> None:
         try:
-            await self._send(next(self._numbers), method, params, session)
+            await self._send(next(self._request_ids), method, params, session)
         except BrowserUnavailable:
-            return  # The connection's end is reported once, by the reader.
+            return  # `read` reports the end of the connection.
 
-    async def _send(self, number: int, method: str, params: JsonObject | None, session: str | None) -> None:
-        message: JsonObject = {"id": number, "method": method, "params": params or {}}
+    async def _send(self, request_id: int, method: str, params: JsonObject | None, session: str | None) -> None:
+        message: JsonObject = {"id": request_id, "method": method, "params": params or {}}
         if session is not None:
             message["sessionId"] = session
         try:
-            await self._link.send(json.dumps(message))
+            await self._websocket.send(json.dumps(message))
         except ConnectionClosed as ended:
             raise BrowserUnavailable("the connection to the browser has ended") from ended
 
     async def read(self) -> None:
-        """Delivers replies and events until the connection ends."""
+        """Deliver replies and events until the connection ends."""
         try:
-            async for text in self._link:
+            async for text in self._websocket:
                 self._deliver(json.loads(text))
         except ConnectionClosed:
             pass
         finally:
             self.closed.set()
             for pending in self._pending.values():
-                pending.done.set()
+                pending.arrived.set()
 
     def _deliver(self, message: JsonObject) -> None:
-        number = message.get("id")
-        if isinstance(number, int):
-            pending = self._pending.get(number)
+        request_id = message.get("id")
+        if isinstance(request_id, int):
+            pending = self._pending.get(request_id)
             if pending is not None:
                 pending.reply = message
-                pending.done.set()
+                pending.arrived.set()
             return
         method, params, session = message.get("method"), message.get("params"), message.get("sessionId")
         if isinstance(method, str) and isinstance(params, dict):
@@ -122,7 +125,7 @@ class DevTools:
             )
 
 
-def _result_of(method: str, reply: JsonObject | None) -> JsonObject:
+def _result(method: str, reply: JsonObject | None) -> JsonObject:
     if reply is None:
         raise BrowserUnavailable("the connection to the browser has ended")
     error = reply.get("error")
@@ -136,24 +139,25 @@ def _result_of(method: str, reply: JsonObject | None) -> JsonObject:
 async def connect_devtools(
     url: str, on_event: Callable[[DevToolsEvent], None], *, through: socket.socket | None = None
 ) -> AsyncIterator[DevTools]:
-    """Connects to a browser's DevTools address, over a given connection if there is one, and reads from it while the
-    block runs.
+    """Connect to a browser's DevTools URL and read from it while the block runs.
+
+    `through` is a connected socket to use instead of a new one.
 
     Raises: BrowserUnavailable.
     """
     try:
-        # Names no Origin: Chromium then needs no --remote-allow-origins. No proxy: the address is on loopback.
-        link = await connect(
+        # Without an Origin header Chromium needs no --remote-allow-origins. No proxy: the URL is on loopback.
+        websocket = await connect(
             url, max_size=_MAX_MESSAGE_BYTES, compression=None, ping_interval=None, proxy=None, sock=through
         )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as cause:
         raise BrowserUnavailable("the browser does not accept a DevTools connection") from cause
     async with anyio.create_task_group() as tasks:
-        devtools = DevTools(link, tasks, on_event)
+        devtools = DevTools(websocket, tasks, on_event)
         tasks.start_soon(devtools.read)
         try:
             yield devtools
         finally:
             with anyio.move_on_after(1, shield=True):
-                await link.close()
+                await websocket.close()
             tasks.cancel_scope.cancel()

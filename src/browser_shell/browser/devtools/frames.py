@@ -1,4 +1,4 @@
-"""The messages in a WebSocket connection that passes by: where they end, how they begin and end, and new ones."""
+"""Find WebSocket messages (RFC 6455 §5.2) in a byte stream that is forwarded, and build new ones."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ _MAX_HANDSHAKE_BYTES = 64 * 1024
 _FINAL_TEXT = 0x81
 _MASKED = 0x80
 _MASK_BYTES = 4
-_SHORTEST_HEADER = 2
-_SHORT_LENGTH = 0x7F
+_MIN_HEADER_BYTES = 2
+_LENGTH_MASK = 0x7F
 _LENGTH_IN_2_BYTES = 126
-_LENGTH_BYTES = {_LENGTH_IN_2_BYTES: 2, 127: 8}
-"""These lengths say that the real one follows, and in how many bytes."""
+_EXTENDED_LENGTH_BYTES = {_LENGTH_IN_2_BYTES: 2, 127: 8}
 
 
 class Message(NamedTuple):
-    """One whole message, of which only both ends were kept."""
+    """A complete text message, of which only both ends are kept."""
 
     end: int
-    """Where it ends in the bytes that were given last."""
+    """Offset of the first byte after it, in the data passed to `read`."""
     head: bytes
+    """At most 192 bytes."""
     tail: bytes
+    """At most 64 bytes."""
 
 
 class MessageReader:
-    """Finds the messages in one direction of a WebSocket connection, from its first byte on."""
+    """Finds the messages in one direction of a WebSocket connection, starting with its HTTP handshake."""
 
-    def __init__(self, *, begins_with: bytes) -> None:
-        self._begins_with = begins_with
+    def __init__(self, *, handshake_start: bytes) -> None:
+        self._handshake_start = handshake_start
         self._handshake: bytearray | None = bytearray()
-        self._blind = False
+        """None once the handshake is over."""
+        self._is_websocket = True
         self._header = bytearray()
-        self._missing = _SHORTEST_HEADER
+        self._header_missing = _MIN_HEADER_BYTES
         self._mask = b""
         self._length = 0
         self._seen = 0
@@ -44,104 +46,69 @@ class MessageReader:
         self._tail = bytearray()
 
     def read(self, data: memoryview) -> Iterator[Message]:
-        """The messages that end within `data`. None at all in a connection that does not become a WebSocket."""
-        if self.between_messages and (whole := whole_message(data)) is not None:
-            yield whole
-            return
+        """Yield the messages that end within `data`; none on a connection that does not become a WebSocket."""
         position = self._skip_handshake(data)
         while position < len(data):
-            if self._missing:
-                taken = data[position : position + self._missing]
-                position += len(taken)
-                self._take_header(taken)
-                if self._missing:
+            if self._header_missing:
+                part = data[position : position + self._header_missing]
+                position += len(part)
+                self._add_header(part)
+                if self._header_missing:
                     continue
             else:
-                taken = data[position : position + self._length - self._seen]
-                self._take(taken)
-                position += len(taken)
+                part = data[position : position + self._length - self._seen]
+                position += len(part)
+                self._add_payload(part)
             if self._seen == self._length:
                 if self._header[0] == _FINAL_TEXT:
-                    yield Message(end=position, head=_unmasked(self._head, self._mask, 0), tail=self._end())
+                    yield self._message(position)
                 self._header.clear()
-                self._missing = _SHORTEST_HEADER
-
-    @property
-    def between_messages(self) -> bool:
-        """Whether the handshake is over, and the last message whole."""
-        return self._handshake is None and not self._blind and not self._header
+                self._header_missing = _MIN_HEADER_BYTES
 
     def _skip_handshake(self, data: memoryview) -> int:
-        if self._blind:
-            return len(data)
+        """Return the offset of the first WebSocket byte."""
         if self._handshake is None:
-            return 0
-        before = len(self._handshake)
+            return 0 if self._is_websocket else len(data)
+        already = len(self._handshake)
         self._handshake += data
         end = self._handshake.find(b"\r\n\r\n")
-        if end < 0:
-            self._blind = len(self._handshake) > _MAX_HANDSHAKE_BYTES
+        if end < 0 and len(self._handshake) <= _MAX_HANDSHAKE_BYTES:
             return len(data)
-        self._blind = not self._handshake.startswith(self._begins_with)
+        self._is_websocket = end >= 0 and self._handshake.startswith(self._handshake_start)
         self._handshake = None
-        return len(data) if self._blind else end + 4 - before
+        return end + 4 - already if self._is_websocket else len(data)
 
-    def _take_header(self, taken: memoryview) -> None:
-        self._header += taken
-        self._missing -= len(taken)
-        if self._missing:
+    def _add_header(self, part: memoryview) -> None:
+        self._header += part
+        self._header_missing -= len(part)
+        if self._header_missing:
             return
-        short = self._header[1] & _SHORT_LENGTH
-        masked = bool(self._header[1] & _MASKED)
-        size = _SHORTEST_HEADER + _LENGTH_BYTES.get(short, 0) + (_MASK_BYTES if masked else 0)
-        self._missing = size - len(self._header)
-        if self._missing:
+        length = self._header[1] & _LENGTH_MASK
+        length_bytes = _EXTENDED_LENGTH_BYTES.get(length, 0)
+        is_masked = bool(self._header[1] & _MASKED)
+        self._header_missing = _MIN_HEADER_BYTES + length_bytes + _MASK_BYTES * is_masked - len(self._header)
+        if self._header_missing:
             return
-        self._length = short
-        if short in _LENGTH_BYTES:
-            self._length = int.from_bytes(self._header[_SHORTEST_HEADER:][: _LENGTH_BYTES[short]], "big")
-        self._mask = bytes(self._header[-_MASK_BYTES:]) if masked else b""
-        self._seen = 0
+        if length_bytes:
+            length = int.from_bytes(self._header[_MIN_HEADER_BYTES : _MIN_HEADER_BYTES + length_bytes], "big")
+        self._length, self._seen = length, 0
+        self._mask = bytes(self._header[-_MASK_BYTES:]) if is_masked else b""
         self._head.clear()
         self._tail.clear()
 
-    def _take(self, taken: memoryview) -> None:
-        self._seen += len(taken)
-        missing = _HEAD_BYTES - len(self._head)
-        if missing > 0:
-            self._head += taken[:missing]
-        self._tail += taken[-_TAIL_BYTES:]
+    def _add_payload(self, part: memoryview) -> None:
+        self._seen += len(part)
+        self._head += part[: max(0, _HEAD_BYTES - len(self._head))]
+        self._tail += part[-_TAIL_BYTES:]
         del self._tail[:-_TAIL_BYTES]
 
-    def _end(self) -> bytes:
-        return _unmasked(self._tail, self._mask, self._length - len(self._tail))
+    def _message(self, end: int) -> Message:
+        tail_offset = self._length - len(self._tail)
+        return Message(end, _unmask(self._head, self._mask, 0), _unmask(self._tail, self._mask, tail_offset))
 
 
-def whole_message(data: memoryview) -> Message | None:
-    """The message, if `data` is just one. It nearly always is, and `MessageReader` would take longer to find out."""
-    size = len(data)
-    if size < _SHORTEST_HEADER or data[0] != _FINAL_TEXT:
-        return None
-    length = data[1] & _SHORT_LENGTH
-    begin = _SHORTEST_HEADER
-    if length in _LENGTH_BYTES:
-        begin += _LENGTH_BYTES[length]
-        length = int.from_bytes(data[_SHORTEST_HEADER:begin], "big")
-    mask = b""
-    if data[1] & _MASKED:
-        mask = bytes(data[begin : begin + _MASK_BYTES])
-        begin += _MASK_BYTES
-    if begin + length != size:
-        return None
-    tail = max(begin, size - _TAIL_BYTES)
-    return Message(
-        end=size,
-        head=_unmasked(data[begin : begin + _HEAD_BYTES], mask, 0),
-        tail=_unmasked(data[tail:], mask, tail - begin),
-    )
-
-
-def _unmasked(part: memoryview | bytearray, mask: bytes, offset: int) -> bytes:
+def _unmask(part: bytearray, mask: bytes, offset: int) -> bytes:
+    """Apply the masking key (RFC 6455 §5.3) to a part that starts at `offset` of its payload."""
     if not mask:
         return bytes(part)
     shift = offset % _MASK_BYTES
@@ -150,7 +117,7 @@ def _unmasked(part: memoryview | bytearray, mask: bytes, offset: int) -> bytes:
 
 
 def text_frame(text: bytes) -> bytes:
-    """A message as a server sends it. Of at most 65 535 bytes."""
+    """Encode a message as a server sends it. `text` has at most 65 535 bytes."""
     if len(text) < _LENGTH_IN_2_BYTES:
         return bytes((_FINAL_TEXT, len(text))) + text
     return struct.pack(">BBH", _FINAL_TEXT, _LENGTH_IN_2_BYTES, len(text)) + text

@@ -1,10 +1,9 @@
-"""Gives the driver, which runs outside the jail, the DevTools port that lies inside it."""
+"""Forward the driver's DevTools connections, from a loopback port outside the jail to Chromium inside it."""
 
 from __future__ import annotations
 
 import os
 import socket
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,17 +12,15 @@ import anyio
 import structlog
 from anyio import to_thread
 
-from browser_shell.browser.devtools.relay_repair import RelayRepair, UnderWay
+from browser_shell.browser.devtools.relay_repair import RelayRepair
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 
 log = structlog.get_logger()
 
 _CHUNK_BYTES = 64 * 1024
 _RETRY_SECONDS = 0.05
-_MOMENT_SECONDS = 0.05
-"""For a driver that asks before the answer that it has just got was put down as handed on."""
 _MAX_CONNECTIONS = 64
-"""One daemon for each session, and the command lines that look for the browser."""
+"""One daemon for each session, and the CLIs that start daemons."""
 _CONNECTIONS_TABLE = Path("/proc/net/tcp")
 _ESTABLISHED = "01"
 _NO_INODE = "0"
@@ -46,49 +43,44 @@ def listen_for_driver(port: int) -> socket.socket:
 
 
 async def relay(
-    listener: socket.socket,
-    connect: Callable[[], Awaitable[socket.socket]],
-    *,
-    allowed_uids: frozenset[int],
-    under_way: UnderWay,
+    listener: socket.socket, connect: Callable[[], Awaitable[socket.socket]], *, allowed_uids: frozenset[int]
 ) -> None:
-    """Joins every connection of an allowed account to one of `connect`'s, until cancelled.
+    """Join every connection of an allowed account to a new connection from `connect`, until cancelled.
 
-    DevTools can do anything, and other people's programs on this machine can reach loopback too.
+    DevTools gives full control of the browser, and programs of other accounts can reach loopback too.
     """
     threads = anyio.CapacityLimiter(2 * _MAX_CONNECTIONS)
-    open_now = 0
+    open_connections = 0
     our_port = int(listener.getsockname()[1])
 
     async def handle(client: socket.socket, peer_port: int) -> None:
-        nonlocal open_now
-        open_now += 1
+        nonlocal open_connections
+        open_connections += 1
         try:
             with client:
-                if open_now > _MAX_CONNECTIONS:
+                if open_connections > _MAX_CONNECTIONS:
                     log.warning("devtools_connections_full", most=_MAX_CONNECTIONS)
                 else:
                     await serve(client, peer_port)
         except* (OSError, RuntimeError) as faults:
-            # No file or no thread is left for it. One connection ends, and neither the others nor the browser.
+            # No file descriptor or thread is left. Only this connection ends.
             log.warning("devtools_connection_failed", reason=str(faults.exceptions[0]))
         finally:
-            open_now -= 1
+            open_connections -= 1
 
     async def serve(client: socket.socket, peer_port: int) -> None:
-        owner = _owner_of(peer_port, our_port)
+        owner = _owner_uid(peer_port, our_port)
         if owner is None:
-            return  # It has left already.
+            return  # The peer has closed the connection.
         if owner not in allowed_uids:
             log.warning("devtools_peer_uid_refused", uid=owner)
             return
         try:
-            inner = await connect()
+            browser = await connect()
         except BrowserUnavailable:
             return
-        with inner:
-            passage = _RelayConnection(client, inner, RelayRepair(under_way=under_way))
-            await _join(driver=client, browser=inner, passage=passage, threads=threads)
+        with browser:
+            await _forward(driver=client, browser=browser, threads=threads)
 
     async with anyio.create_task_group() as connections:
         while True:
@@ -96,113 +88,93 @@ async def relay(
             try:
                 client, address = listener.accept()
             except OSError:
-                await anyio.sleep(_RETRY_SECONDS)  # It has left already, or there are no files left.
+                await anyio.sleep(_RETRY_SECONDS)  # The peer is gone, or no file descriptor is left.
                 continue
             connections.start_soon(handle, client, int(address[1]))
 
 
-def _owner_of(peer_port: int, our_port: int) -> int | None:
-    """The account whose socket is connected from 127.0.0.1:peer_port to us, from the kernel's own table.
+def own_uids(account_uid: int | None) -> frozenset[int]:
+    """The uids of this server and of the account that its children run as."""
+    return frozenset({os.geteuid()} | ({account_uid} if account_uid is not None else set()))
 
-    None for a socket that its owner has let go of: older kernels then say that it is root's.
+
+def _owner_uid(peer_port: int, our_port: int) -> int | None:
+    """Look up in the kernel's table which account owns the socket 127.0.0.1:peer_port that is connected to us.
+
+    None for a socket that its process has closed: older kernels list such a socket as root's.
     """
     wanted = (f"0100007F:{peer_port:04X}", f"0100007F:{our_port:04X}", _ESTABLISHED)
     with _CONNECTIONS_TABLE.open(encoding="ascii") as table:
         next(table)
         for line in table:
-            fields = line.split()
-            if (fields[1], fields[2], fields[3]) == wanted and fields[9] != _NO_INODE:
-                return int(fields[7])
+            columns = line.split()
+            if (columns[1], columns[2], columns[3]) == wanted and columns[9] != _NO_INODE:
+                return int(columns[7])
     return None
 
 
-async def _join(
-    *, driver: socket.socket, browser: socket.socket, passage: _RelayConnection, threads: anyio.CapacityLimiter
-) -> None:
-    """Copies both ways until either side has gone: DevTools connections end as a whole.
+async def _forward(*, driver: socket.socket, browser: socket.socket, threads: anyio.CapacityLimiter) -> None:
+    """Copy both ways until either side closes.
 
-    By threads that wait inside the kernel: a command of the driver is a dozen questions and answers in a row, and each
-    turn of the event loop would be added to every one of them.
+    Uses blocking threads: one command is a dozen requests and replies in a row, and a pass through the event loop
+    would be added to each of them.
     """
     for end in (driver, browser):
         end.setblocking(True)
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = RelayConnection(driver, browser)
 
-    def copy(what: Callable[[], None]) -> None:
-        try:
-            what()
-        except OSError:
-            pass  # Broken is ended.
-        finally:
-            _shut(driver, browser)
-
-    async def run(what: Callable[[], None]) -> None:
-        await to_thread.run_sync(copy, what, limiter=threads)
+    async def run(direction: Callable[[], None]) -> None:
+        await to_thread.run_sync(direction, limiter=threads)
         tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run, passage.ask)
-        tasks.start_soon(run, passage.answer)
+        tasks.start_soon(run, connection.forward_requests)
+        tasks.start_soon(run, connection.forward_replies)
         try:
             await anyio.sleep_forever()
         finally:
-            _shut(driver, browser)  # Wakes both threads, also when this task is cancelled.
+            connection.shut_down()  # Ends both threads, also when this task is cancelled.
 
 
-class _RelayConnection:
-    """Between one connection of the driver and one of the browser. Each direction has a thread of its own."""
+class RelayConnection:
+    """One connection of the driver and its counterpart to the browser. Each method runs in a thread of its own."""
 
-    def __init__(self, driver: socket.socket, browser: socket.socket, answers: RelayRepair) -> None:
+    def __init__(self, driver: socket.socket, browser: socket.socket) -> None:
         self._driver = driver
         self._browser = browser
-        self._answers = answers
-        self._handing_on = threading.Lock()
-        """Held while the driver is sent something."""
+        self._repair = RelayRepair()
 
-    def ask(self) -> None:
-        for data in _received(self._driver):
-            known = self._answers.take_questions(data)
-            if known is None:
-                self._browser.sendall(data)
-            elif known.browser_has_seconds:
-                self._browser.sendall(data)
-                if not self._answers.came_in_time(known):
-                    self._told(known.frame)
-            elif not self._told(known.frame) or known.browser_is_asked:
-                self._browser.sendall(data)
-
-    def answer(self) -> None:
-        for data in _received(self._browser):
-            with self._handing_on:
-                for part in self._answers.complete(data):
-                    self._driver.sendall(part)
-
-    def _told(self, answer: bytes) -> bool:
-        """Whether the driver got this answer. In doubt it has to wait for the browser's."""
-        if not self._handing_on.acquire(timeout=_MOMENT_SECONDS):
-            return False
+    def forward_requests(self) -> None:
+        """Copy from the driver to the browser until either side closes."""
         try:
-            if not self._answers.between_messages:
-                return False
-            self._driver.sendall(answer)
-            return True
+            for data in _received(self._driver):
+                self._repair.note_requests(data)
+                self._browser.sendall(data)
+        except OSError:
+            pass  # A broken connection is a closed one.
         finally:
-            self._handing_on.release()
+            self.shut_down()
+
+    def forward_replies(self) -> None:
+        """Copy from the browser to the driver until either side closes."""
+        try:
+            for data in _received(self._browser):
+                for part in self._repair.complete_replies(data):
+                    self._driver.sendall(part)
+        except OSError:
+            pass
+        finally:
+            self.shut_down()
+
+    def shut_down(self) -> None:
+        for end in (self._driver, self._browser):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 def _received(source: socket.socket) -> Iterator[memoryview]:
-    """Each piece is overwritten by the next one."""
+    """Yield received data. Each chunk is overwritten by the next one."""
     buffer = memoryview(bytearray(_CHUNK_BYTES))
     while count := source.recv_into(buffer):
         yield buffer[:count]
-
-
-def _shut(*ends: socket.socket) -> None:
-    for end in ends:
-        with suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-
-
-def own_uids(account_uid: int | None) -> frozenset[int]:
-    """This server and the account that its children run as."""
-    return frozenset({os.geteuid()} | ({account_uid} if account_uid is not None else set()))

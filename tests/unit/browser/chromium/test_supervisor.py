@@ -70,7 +70,6 @@ async def test_events_outside_of_a_connection_are_ignored(monkeypatch: pytest.Mo
             chromium=unused,
             jail=unused,
             driver_listener=None,
-            under_way=unused,
             serve_egress=close_listener,
             tabs=tabs,
             unsafe_network=OpenNetwork(proxy_listener=proxy_listener, attach_port=1),
@@ -82,6 +81,6 @@ async def test_events_outside_of_a_connection_are_ignored(monkeypatch: pytest.Mo
             with anyio.fail_after(5):
                 await browser.sent_last_event.wait()
             tasks.cancel_scope.cancel()
-    assert tabs.of_context(CONTEXT).tabs == {}
+    assert tabs.context(CONTEXT).tabs == {}
     with pytest.raises(BrowserUnavailable):
         await supervisor.connection(seconds=0)

@@ -1,4 +1,4 @@
-"""The DevTools port outside the jail: for this server's own accounts, and for nobody else on the machine."""
+"""The DevTools port outside the jail accepts only this server's own accounts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from browser_shell.browser.devtools.relay import listen_for_driver, own_uids, re
 from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 from support.egress import Origin, OriginConnection, read_all, read_until, running_origin, until
 
-NOBODY = 65534
-ME = os.geteuid()
+OTHER_UID = 65534
+OWN_UID = os.geteuid()
 
 
 @dataclass
 class RunningRelay:
     port: int
     inner: Origin
-    asked: list[str] = field(default_factory=list)
+    connects: list[str] = field(default_factory=list)
 
 
 async def echo(connection: OriginConnection) -> None:
@@ -42,35 +42,38 @@ async def a_relay(allowed: frozenset[int], *, browser_is_up: bool = True) -> Asy
             running = RunningRelay(port=raw.getsockname()[1], inner=inner)
 
             async def connect() -> socket.socket:
-                running.asked.append("connect")
+                running.connects.append("connect")
                 if not browser_is_up:
                     raise BrowserUnavailable("restarting")
                 link = socket.create_connection(("127.0.0.1", inner.port))
                 link.setblocking(False)
                 return link
 
-            tasks.start_soon(partial(relay, raw, connect, allowed_uids=allowed, under_way=list))
+            tasks.start_soon(partial(relay, raw, connect, allowed_uids=allowed))
             yield running
             tasks.cancel_scope.cancel()
 
 
-async def test_the_servers_own_account_gets_through() -> None:
+async def test_the_servers_own_account_is_connected() -> None:
     async with a_relay(own_uids(None)) as running, await anyio.connect_tcp("127.0.0.1", running.port) as client:
         await client.send(b"hello")
         assert await read_until(client, b"hello") == b"hello"
 
 
 @pytest.mark.promise("devtools: other accounts of the machine cannot reach the browser's DevTools")
-async def test_an_account_that_is_not_listed_gets_nothing() -> None:
-    async with a_relay(frozenset({ME + 1})) as running, await anyio.connect_tcp("127.0.0.1", running.port) as client:
+async def test_an_account_that_is_not_listed_is_disconnected() -> None:
+    async with (
+        a_relay(frozenset({OWN_UID + 1})) as running,
+        await anyio.connect_tcp("127.0.0.1", running.port) as client,
+    ):
         await client.send(b"GET /json HTTP/1.1\r\n\r\n")
         assert await read_all(client) == b""
-    assert (running.asked, running.inner.connections) == ([], 0)
+    assert (running.connects, running.inner.connections) == ([], 0)
 
 
-@pytest.mark.skipif(ME != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize(("uid", "came"), [(NOBODY, b""), (0, b"hello")])
-async def test_a_process_of_another_account_gets_nothing(uid: int, came: bytes) -> None:
+@pytest.mark.skipif(OWN_UID != 0, reason="only root can change its uid")
+@pytest.mark.parametrize(("uid", "came"), [(OTHER_UID, b""), (0, b"hello")])
+async def test_a_process_of_another_account_is_disconnected(uid: int, came: bytes) -> None:
     async with a_relay(own_uids(None)) as running:
         script = (
             f"import socket; s = socket.create_connection(('127.0.0.1', {running.port}), 5); s.settimeout(5)\n"
@@ -85,19 +88,19 @@ async def test_a_process_of_another_account_gets_nothing(uid: int, came: bytes) 
     assert running.inner.connections == (1 if came else 0)
 
 
-async def test_a_socket_whose_owner_has_left_belongs_to_nobody() -> None:
-    """Older kernels list such a socket as root's, so a stranger could send a request and be gone."""
+async def test_a_socket_that_its_process_has_closed_is_refused() -> None:
+    """Older kernels list such a socket as root's. Another account could send a request and close it at once."""
     async with a_relay(own_uids(None)) as running:
-        with socket.create_connection(("127.0.0.1", running.port)) as hasty:
-            hasty.send(b"PUT /json/new?http://10.0.0.1/ HTTP/1.1\r\n\r\n")
+        with socket.create_connection(("127.0.0.1", running.port)) as short_lived:
+            short_lived.send(b"PUT /json/new?http://10.0.0.1/ HTTP/1.1\r\n\r\n")
         async with await anyio.connect_tcp("127.0.0.1", running.port) as client:
             await client.send(b"hello")
             await read_until(client, b"hello")
-    assert running.asked == ["connect"]
+    assert running.connects == ["connect"]
     assert b"PUT" not in running.inner.received
 
 
-async def test_without_a_browser_the_connection_ends_at_once() -> None:
+async def test_without_a_browser_the_connection_is_closed() -> None:
     async with (
         a_relay(own_uids(None), browser_is_up=False) as running,
         await anyio.connect_tcp("127.0.0.1", running.port) as client,
@@ -105,7 +108,7 @@ async def test_without_a_browser_the_connection_ends_at_once() -> None:
         assert await read_all(client) == b""
 
 
-async def test_when_one_side_ends_the_other_does_too() -> None:
+async def test_closing_one_side_closes_the_other() -> None:
     async with a_relay(own_uids(None)) as running:
         async with await anyio.connect_tcp("127.0.0.1", running.port) as client:
             await client.send(b"hello")
@@ -113,9 +116,9 @@ async def test_when_one_side_ends_the_other_does_too() -> None:
         await until(running.inner.disconnected.is_set)
 
 
-def test_own_uids_are_the_servers_and_its_childrens() -> None:
-    assert own_uids(None) == {ME}
-    assert own_uids(1234) == {ME, 1234}
+def test_own_uids_are_those_of_the_server_and_of_its_children() -> None:
+    assert own_uids(None) == {OWN_UID}
+    assert own_uids(1234) == {OWN_UID, 1234}
 
 
 def test_a_taken_port_stops_the_start_and_is_named() -> None:
@@ -129,7 +132,7 @@ def test_the_port_is_on_loopback_only() -> None:
         assert Path("/proc/net/tcp").exists()
 
 
-async def test_a_connection_without_a_thread_for_it_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_that_gets_no_thread_does_not_affect_others(monkeypatch: pytest.MonkeyPatch) -> None:
     async def no_thread(*_: object, **__: object) -> None:
         raise RuntimeError("can't start new thread")
 

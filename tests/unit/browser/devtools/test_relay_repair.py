@@ -1,4 +1,4 @@
-"""What Chromium forgets to answer when a page goes away is answered for it, and nothing else is touched."""
+"""Requests to a page that closes get an error reply, and all other bytes pass unchanged."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def frame(text: str, *, masked: bool = False, opcode: Opcode = Opcode.TEXT, fin:
     return Frame(opcode, text.encode(), fin).serialize(mask=masked)
 
 
-def question(number: int, page: str | None = PAGE, *, params: Any = None) -> bytes:
+def request(number: int, page: str | None = PAGE, *, params: Any = None) -> bytes:
     message = {"id": number, "method": "Page.enable"}
     message |= ({"params": params} if params is not None else {}) | ({"sessionId": page} if page else {})
     return frame(json.dumps(message, separators=(",", ":")), masked=True)
 
 
-def answer(number: int, page: str = PAGE, *, result: Any = None) -> bytes:
+def reply(number: int, page: str = PAGE, *, result: Any = None) -> bytes:
     return frame(json.dumps({"id": number, "result": result or {}, "sessionId": page}, separators=(",", ":")))
 
 
-def gone(page: str = PAGE) -> bytes:
+def detached(page: str = PAGE) -> bytes:
     params = {"sessionId": page, "targetId": "F24793C56D5A22623B2A2D20241AB3D0"}
     return frame(json.dumps({"method": "Target.detachedFromTarget", "params": params}, separators=(",", ":")))
 
 
-def refusal(number: int, page: str = PAGE) -> bytes:
+def not_found(number: int, page: str = PAGE) -> bytes:
     """Ends like Chromium's own answer to a question that names a page which it does not know."""
     return json.dumps(
         {"id": number, "error": {"code": -32001, "message": "Session with given id not found."}, "sessionId": page}
@@ -49,51 +49,51 @@ def pieces_of(stream: bytes, cuts: list[int]) -> list[bytes]:
     return [stream[start:end] for start, end in pairwise(places)]
 
 
-def connection(*questions: bytes) -> RelayRepair:
-    answers = RelayRepair(under_way=list)
-    answers.take_questions(memoryview(UPGRADE + b"".join(questions)))
-    return answers
+def connection(*requests: bytes) -> RelayRepair:
+    repair = RelayRepair()
+    repair.note_requests(memoryview(UPGRADE + b"".join(requests)))
+    return repair
 
 
-def handed_on(answers: RelayRepair, *pieces: bytes) -> bytes:
-    return b"".join(bytes(part) for piece in pieces for part in answers.complete(memoryview(piece)))
+def forwarded(repair: RelayRepair, *pieces: bytes) -> bytes:
+    return b"".join(bytes(part) for piece in pieces for part in repair.complete_replies(memoryview(piece)))
 
 
-def test_a_question_to_a_page_that_went_away_is_answered() -> None:
-    answers = connection(question(7), question(8, OTHER), question(9, None), question(10))
-    before = SWITCHING + answer(7) + gone()
-    got = handed_on(answers, before + answer(8, OTHER))
+def test_a_request_to_a_closed_page_gets_an_error_reply() -> None:
+    repair = connection(request(7), request(8, OTHER), request(9, None), request(10))
+    before = SWITCHING + reply(7) + detached()
+    got = forwarded(repair, before + reply(8, OTHER))
     # 7 has its answer, 8 went to another page, 9 to none; only 10 is missing.
     assert got.startswith(before)
-    assert got.endswith(answer(8, OTHER))
-    added = got[len(before) : -len(answer(8, OTHER))]
-    assert added.endswith(refusal(10))
-    assert len(added) == len(refusal(10)) + 4
+    assert got.endswith(reply(8, OTHER))
+    added = got[len(before) : -len(reply(8, OTHER))]
+    assert added.endswith(not_found(10))
+    assert len(added) == len(not_found(10)) + 4
 
 
-def test_each_question_is_answered_once() -> None:
-    answers = connection(question(1))
-    handed_on(answers, SWITCHING + gone())
-    assert handed_on(answers, gone()) == gone()
+def test_each_request_gets_one_reply() -> None:
+    repair = connection(request(1))
+    forwarded(repair, SWITCHING + detached())
+    assert forwarded(repair, detached()) == detached()
 
 
-def test_nothing_is_added_when_nothing_is_missing() -> None:
-    stream = SWITCHING + answer(1) + gone() + frame('{"method":"Page.loadEventFired"}') + answer(2)
-    assert handed_on(connection(question(1), question(2, OTHER)), stream) == stream
+def test_nothing_is_added_when_no_reply_is_missing() -> None:
+    stream = SWITCHING + reply(1) + detached() + frame('{"method":"Page.loadEventFired"}') + reply(2)
+    assert forwarded(connection(request(1), request(2, OTHER)), stream) == stream
 
 
 @pytest.mark.parametrize("length", [0, 1, 125, 126, 127, 65535, 65536, 200_000])
-def test_messages_of_every_length_are_stepped_over(length: int) -> None:
-    answers = connection(question(1, params={"text": "x" * length}), question(2))
-    stream = SWITCHING + answer(99, result={"data": "y" * length}) + gone()
-    got = handed_on(answers, stream)
+def test_messages_of_every_length_are_parsed(length: int) -> None:
+    repair = connection(request(1, params={"text": "x" * length}), request(2))
+    stream = SWITCHING + reply(99, result={"data": "y" * length}) + detached()
+    got = forwarded(repair, stream)
     assert got.startswith(stream)
-    assert refusal(1) in got
-    assert refusal(2) in got
+    assert not_found(1) in got
+    assert not_found(2) in got
 
 
-def test_a_message_that_speaks_of_a_page_which_went_away_is_not_taken_for_the_event() -> None:
-    """Pages choose what is in titles, addresses and logs; the beginning of a message is Chromium's own."""
+def test_page_text_that_looks_like_the_event_is_not_taken_for_it() -> None:
+    """Pages control titles, addresses and logs, but not the start of a message."""
     for text in (
         '{"id":5,"result":{"value":"{\\"method\\":\\"Target.detachedFromTarget\\",\\"params\\":{}}"}}',
         '{"method":"Runtime.consoleAPICalled","params":{"method":"Target.detachedFromTarget","sessionId":"'
@@ -101,17 +101,17 @@ def test_a_message_that_speaks_of_a_page_which_went_away_is_not_taken_for_the_ev
         + '"}}',
     ):
         stream = SWITCHING + frame(text)
-        assert handed_on(connection(question(1)), stream) == stream
-    in_two = SWITCHING + gone().replace(b"\x81", b"\x01", 1)
-    assert handed_on(connection(question(1)), in_two) == in_two
+        assert forwarded(connection(request(1)), stream) == stream
+    in_two = SWITCHING + detached().replace(b"\x81", b"\x01", 1)
+    assert forwarded(connection(request(1)), in_two) == in_two
     ping = SWITCHING + frame("x", opcode=Opcode.PING)
-    assert handed_on(connection(question(1)), ping) == ping
+    assert forwarded(connection(request(1)), ping) == ping
 
 
 @pytest.mark.parametrize("first", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 404 Not Found\r\n\r\n", b"x" * 70_000, b""])
-def test_what_is_not_a_websocket_passes_as_it_is(first: bytes) -> None:
-    stream = first + gone() + gone()
-    assert handed_on(connection(question(1)), stream[:30], stream[30:]) == stream
+def test_a_connection_that_is_no_websocket_passes_unchanged(first: bytes) -> None:
+    stream = first + detached() + detached()
+    assert forwarded(connection(request(1)), stream[:30], stream[30:]) == stream
 
 
 @given(
@@ -119,13 +119,13 @@ def test_what_is_not_a_websocket_passes_as_it_is(first: bytes) -> None:
     asked_cuts=st.lists(st.integers(min_value=0, max_value=5000), max_size=40),
     long=st.integers(min_value=0, max_value=300),
 )
-def test_it_does_not_matter_how_the_stream_is_cut(cuts: list[int], asked_cuts: list[int], long: int) -> None:
-    answers = RelayRepair(under_way=list)
-    asked = UPGRADE + question(1, params={"x": "a" * long}) + question(2, OTHER) + question(3)
+def test_replies_do_not_depend_on_how_the_stream_is_split(cuts: list[int], asked_cuts: list[int], long: int) -> None:
+    repair = RelayRepair()
+    asked = UPGRADE + request(1, params={"x": "a" * long}) + request(2, OTHER) + request(3)
     for piece in pieces_of(asked, asked_cuts):
-        answers.take_questions(memoryview(piece))
-    before, after = SWITCHING + answer(1, result={"x": "b" * long}) + gone(), answer(2, OTHER) + gone(OTHER)
-    got = handed_on(answers, *pieces_of(before + after, cuts))
+        repair.note_requests(memoryview(piece))
+    before, after = SWITCHING + reply(1, result={"x": "b" * long}) + detached(), reply(2, OTHER) + detached(OTHER)
+    got = forwarded(repair, *pieces_of(before + after, cuts))
     assert got.startswith(before)
     assert got.endswith(after)
-    assert got[len(before) : -len(after)][4:] == refusal(3)
+    assert got[len(before) : -len(after)][4:] == not_found(3)

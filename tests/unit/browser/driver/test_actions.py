@@ -1,17 +1,85 @@
-"""What reaches agent-browser is what was judged, in words it understands."""
+"""Plans become typed requests to the driver. Client text is only ever a value in them."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from typing import Any
+
 import pytest
 
-from browser_shell.browser.driver.actions import driver_actions
+from browser_shell.browser.driver import actions
+from browser_shell.browser.driver.actions import Action, OutputFile, driver_actions, file_action
+from browser_shell.browser.driver.agent_browser import ALLOWED_ACTIONS
 from browser_shell.browser.driver.selectors import driver_selector
 from browser_shell.core.plans import BrowserCommand
 
+ALLOWED_KEYS = {
+    "navigate": {"url"},
+    "tab_switch": {"tabId"},
+    "snapshot": {"interactive", "compact", "urls", "cursor", "delta", "full", "maxDepth", "selector"},
+    "fill": {"selector", "value"},
+    "type": {"selector", "text"},
+    "keyboard": {"text", "subaction"},
+    "press": {"key"},
+    "select": {"selector", "values"},
+    "scroll": {"direction", "amount", "selector"},
+    "wait": {"selector", "state", "text", "timeout"},
+    "waitforurl": {"url", "timeout"},
+    "waitforloadstate": {"state", "timeout"},
+    "screenshot": {"path", "fullPage", "annotate", "format", "quality", "selector"},
+    "pdf": {"path"},
+} | {
+    name: {"selector"}
+    for name in (
+        *("click", "dblclick", "hover", "focus", "check", "uncheck"),
+        *("gettext", "isvisible", "isenabled", "ischecked"),
+    )
+}
+"""The keys that each action may carry. In particular no `function` for `wait`, which would run JavaScript."""
 
-def words(name: str, *operands: str, **options: str) -> list[list[str]]:
-    plan = BrowserCommand(session_id="s", name=name, operands=operands, options=options, timeout_seconds=30)
-    return driver_actions(plan, file="/out/x.jpg", wait_ms=900)
+
+def all_actions(base: type[Action] = Action) -> list[type[Action]]:
+    classes = base.__subclasses__()
+    return [*classes, *(deeper for each in classes for deeper in all_actions(each))]
+
+
+CLASSES = [each for each in all_actions() if "action" in vars(each)]
+
+
+def plan(name: str, *operands: str, **options: str) -> BrowserCommand:
+    return BrowserCommand(session_id="s", name=name, operands=operands, options=options, timeout_seconds=30)
+
+
+def requests(name: str, *operands: str, **options: str) -> list[dict[str, Any]]:
+    """The requests of one command, without their ids."""
+    lines = [action.encode("1") for action in driver_actions(plan(name, *operands, **options), wait_ms=900)]
+    assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines)
+    decoded = [json.loads(line) for line in lines]
+    assert [each.pop("id") for each in decoded] == ["1"] * len(lines)
+    return decoded
+
+
+def request(name: str, *operands: str, **options: str) -> dict[str, Any]:
+    (only,) = requests(name, *operands, **options)
+    return only
+
+
+def camel_case(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
+
+
+@pytest.mark.promise("driver:closed-actions")
+@pytest.mark.parametrize("action", CLASSES)
+def test_an_action_carries_only_the_keys_that_were_reviewed(action: type[Action]) -> None:
+    keys = {camel_case(field.name) for field in dataclasses.fields(action)}
+    assert keys <= ALLOWED_KEYS.get(action.action, set())
+
+
+def test_the_daemons_own_policy_allows_exactly_the_actions_that_exist_here() -> None:
+    sent_by_the_cli = {"launch", "stream_disable"}
+    assert {each.action for each in CLASSES if each is not actions.Ping} == set(ALLOWED_ACTIONS) - sent_by_the_cli
 
 
 @pytest.mark.parametrize(
@@ -24,7 +92,7 @@ def words(name: str, *operands: str, **options: str) -> list[list[str]]:
         ("(//a)[2]", "xpath=(//a)[2]"),
     ],
 )
-def test_selectors_take_the_form_that_the_driver_finds(selector: str, expected: str) -> None:
+def test_selectors_take_the_form_that_the_driver_understands(selector: str, expected: str) -> None:
     assert driver_selector(selector) == expected
 
 
@@ -37,27 +105,70 @@ def test_a_text_selector_cannot_leave_its_quotes(text: str, quoted: str) -> None
 
 
 @pytest.mark.promise("driver:text-is-opaque")
-@pytest.mark.parametrize("text", ["--cdp", "-p", "text=x", "//x", "[[]]", ""])
-def test_text_is_never_taken_for_a_selector(text: str) -> None:
-    assert words("fill", "//input", text) == [["fill", "xpath=//input", text]]
+@pytest.mark.parametrize("text", ["--cdp", "-p", "text=x", "//x", "[[]]", "", '","action":"evaluate', "a\nb", "\ud800"])
+def test_text_stays_a_value(text: str) -> None:
+    assert request("fill", "//input", text) == {"action": "fill", "selector": "xpath=//input", "value": text}
+    assert request("type", "#a", text) == {"action": "type", "selector": "#a", "text": text}
 
 
-def test_text_that_type_would_take_for_an_option_goes_in_by_the_keyboard() -> None:
-    assert words("type", "#a", "--clear") == [["focus", "#a"], ["keyboard", "type", "--clear"]]
-    assert words("type", "#a", "--clearly") == [["type", "#a", "--clearly"]]
+def test_text_with_a_tab_is_inserted_instead_of_typed() -> None:
+    assert requests("type", "#a", "x\ty") == [
+        {"action": "focus", "selector": "#a"},
+        {"action": "keyboard", "subaction": "insertText", "text": "x\ty"},
+    ]
 
 
-def test_the_server_names_every_file_and_bounds_every_wait() -> None:
-    assert words("screenshot", "#a", full="") == [["screenshot", "#a", "/out/x.jpg", "--full"]]
-    assert words("pdf") == [["pdf", "/out/x.jpg"]]
-    assert words("wait", text="Done") == [["wait", "--text", "Done", "--timeout", "900"]]
-    assert words("wait", "250") == [["wait", "250"]]
-    assert words("wait", "901") == [["wait", "900"]]
-    # Digits of other scripts are no number here, and for the driver neither.
-    assert words("wait", "٥") == [["wait", "٥", "--timeout", "900"]]
+def test_the_server_names_every_file() -> None:
+    file = OutputFile(path="/out/x.jpg", image_format="jpeg", image_quality=70)
+    screenshot = json.loads(file_action(plan("screenshot", "//a", full=""), file).encode("1"))
+    assert screenshot == {
+        **{"id": "1", "action": "screenshot", "path": "/out/x.jpg", "fullPage": True, "annotate": False},
+        **{"format": "jpeg", "quality": 70, "selector": "xpath=//a"},
+    }
+    assert json.loads(file_action(plan("pdf"), file).encode("1")) == {"id": "1", "action": "pdf", "path": "/out/x.jpg"}
 
 
-def test_questions_keep_their_word_and_translate_their_selector() -> None:
-    assert words("get", "url") == [["get", "url"]]
-    assert words("is", "visible", "//a") == [["is", "visible", "xpath=//a"]]
-    assert words("scroll", "down", "10", selector="//ul") == [["scroll", "down", "10", "--selector", "xpath=//ul"]]
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (plan("wait", text="Done"), {"action": "wait", "text": "Done", "timeout": 900}),
+        (plan("wait", "250"), {"action": "wait", "timeout": 250}),
+        (plan("wait", "901"), {"action": "wait", "timeout": 900}),
+        (plan("wait", "#a"), {"action": "wait", "selector": "#a", "state": "visible", "timeout": 900}),
+        (plan("wait", "#a", state="hidden"), {"action": "wait", "selector": "#a", "state": "hidden", "timeout": 900}),
+        # Digits of other scripts are not a number, neither here nor for the driver.
+        (plan("wait", "٥"), {"action": "wait", "selector": "٥", "state": "visible", "timeout": 900}),
+        (plan("wait", url="**/done"), {"action": "waitforurl", "url": "**/done", "timeout": 900}),
+        (plan("wait", load="networkidle"), {"action": "waitforloadstate", "state": "networkidle", "timeout": 900}),
+    ],
+)
+def test_every_wait_is_bounded(command: BrowserCommand, expected: dict[str, Any]) -> None:
+    assert request(command.name, *command.operands, **command.options) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (plan("open", "http://a.example/"), {"action": "navigate", "url": "http://a.example/"}),
+        (plan("get", "url"), {"action": "url"}),
+        (plan("get", "title"), {"action": "title"}),
+        (plan("get", "text", "//a"), {"action": "gettext", "selector": "xpath=//a"}),
+        (plan("is", "visible", "//a"), {"action": "isvisible", "selector": "xpath=//a"}),
+        (plan("select", "#s", "1", "2"), {"action": "select", "selector": "#s", "values": ["1", "2"]}),
+        (plan("press", "Enter"), {"action": "press", "key": "Enter"}),
+        (plan("scroll"), {"action": "scroll", "direction": "down", "amount": 300}),
+        (plan("scroll", "up"), {"action": "scroll", "direction": "up", "amount": 300}),
+        (
+            plan("scroll", "down", "10", selector="//ul"),
+            {"action": "scroll", "direction": "down", "amount": 10, "selector": "xpath=//ul"},
+        ),
+        (plan("snapshot"), {"action": "snapshot"}),
+        (plan("snapshot", full=""), {"action": "snapshot", "delta": True, "full": True}),
+        (
+            plan("snapshot", interactive="", depth="3", selector="body"),
+            {"action": "snapshot", "interactive": True, "maxDepth": 3, "selector": "body"},
+        ),
+    ],
+)
+def test_each_command_is_one_request(command: BrowserCommand, expected: dict[str, Any]) -> None:
+    assert request(command.name, *command.operands, **command.options) == expected

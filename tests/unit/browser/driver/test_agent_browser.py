@@ -1,46 +1,72 @@
-"""What drivers are busy with decides what they may be told ahead of the browser."""
+"""Starting and ending daemons, with scripts in the place of agent-browser for faults that it does not produce."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 
+from browser_shell.browser.driver.actions import GetUrl
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings
-from browser_shell.core.errors import SandboxUnavailable
+from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans
 from support.processes import alive, open_files
 
-SAYS_NOTHING = "#!/bin/sh\nexec sleep 30\n"
-ANSWERS = "#!/bin/sh\necho '[{\"success\":true}]'\n"
-SAYS_WHAT_NOBODY_READS = "#!/bin/sh\necho nonsense\n"
-# As agent-browser does: the daemon leaves the group of its CLI at once, and is known once it has written its note.
-HAS_A_DAEMON = """#!/bin/sh
-setsid sh -c 'echo $$ >"$HOME/born"; sleep 0.15; echo $$ >"$AGENT_BROWSER_SOCKET_DIR/a.pid"; exec sleep 30' &
-exec sleep 30
+DAEMON = """
+import json, os, socket, sys, time
+place = os.environ["AGENT_BROWSER_SOCKET_DIR"]
+if os.fork():
+    while not os.path.exists(place + "/a.sock"):
+        time.sleep(0.01)
+    print(json.dumps({"success": SUCCESS, "data": {}, "error": None if SUCCESS else "no browser"}))
+    sys.exit()
+os.setsid()
+with open(place + "/started", "a") as file:
+    file.write(f"{os.getpid()}\\n")
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(place + "/new.sock")
+listener.listen()
+with open(place + "/a.pid", "w") as file:
+    file.write(str(os.getpid()))
+os.close(1)
+os.close(2)
+os.rename(place + "/new.sock", place + "/a.sock")
+while True:
+    client, _ = listener.accept()
+    for line in client.makefile("rb"):
+        client.sendall(REPLY)
 """
-
-EACH_TIME_ANOTHER_DAEMON = """#!/bin/sh
-setsid sleep 30 >/dev/null 2>&1 &
-echo $! >"$AGENT_BROWSER_SOCKET_DIR/a.pid"
-echo $! >>"$HOME/born"
-echo '[{"success":true}]'
+REPLIES = DAEMON.replace("SUCCESS", "True").replace("REPLY", 'b\'{"success":true,"data":{}}\\n\'')
+NEVER_REPLIES = DAEMON.replace("SUCCESS", "True").replace("client.sendall(REPLY)", "time.sleep(60)")
+REFUSES_TO_START = DAEMON.replace("SUCCESS", "False").replace("REPLY", "b''")
+KEEPS_ITS_CONTROL_PORT = REPLIES.replace("os.setsid()", "os.setsid(); open(place + '/a.stream', 'w').close()")
+WRITES_ITS_PID_LATE = """
+import os, time
+place = os.environ["AGENT_BROWSER_SOCKET_DIR"]
+if os.fork():
+    time.sleep(60)
+os.setsid()
+with open(place + "/started", "a") as file:
+    file.write(f"{os.getpid()}\\n")
+time.sleep(0.15)
+with open(place + "/a.pid", "w") as file:
+    file.write(str(os.getpid()))
+time.sleep(60)
 """
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    return tmp_path / "driver"
+    return tmp_path / "agent-browser"
 
 
 @pytest.fixture
-async def driver(tmp_path: Path, program: Path) -> AsyncIterator[AgentBrowserDriver]:
+async def driver(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentBrowserDriver]:
+    monkeypatch.setattr(orphans, "runs_program", lambda pid, program: True)  # A script runs its interpreter.
     before = open_files()
-    yield AgentBrowserDriver(
+    driver = AgentBrowserDriver(
         DriverSettings(
             program=program,
             sockets=tmp_path,
@@ -48,101 +74,135 @@ async def driver(tmp_path: Path, program: Path) -> AsyncIterator[AgentBrowserDri
             config=tmp_path / "config",
             action_policy=tmp_path / "policy",
             devtools_port=1,
-            screenshot_format="png",
-            screenshot_quality=80,
             account=None,
         )
     )
-    with anyio.fail_after(5):
-        while open_files() > before:  # noqa: ASYNC110  programs that have answered are seen out in their own time
-            await anyio.sleep(0.01)
+    yield driver
+    await driver.kill("a")
+    assert open_files() <= before
 
 
-def becomes(program: Path, text: str) -> None:
-    program.write_text(text)
+def install(program: Path, script: str) -> None:
+    program.write_text(f"#!/usr/bin/python3 -IS\n{script}")
     program.chmod(0o755)
 
 
-async def give_up_on(driver: AgentBrowserDriver, *words: str) -> list[str]:
-    """Returns what was under way while it ran."""
-    seen: list[str] = []
+def started(directory: Path) -> list[int]:
+    """The pids of the daemons that were started, oldest first."""
+    return [int(pid) for pid in (directory / "started").read_text().split()]
 
-    async def look() -> None:
-        await anyio.sleep(0.1)
-        seen.extend(driver.under_way())
-        tasks.cancel_scope.cancel()
+
+async def is_gone(pid: int) -> bool:
+    with anyio.move_on_after(5):
+        while alive(pid):  # noqa: ASYNC110  there is no event to wait for
+            await anyio.sleep(0.01)
+        return True
+    return False
+
+
+async def test_one_daemon_serves_all_commands_of_a_session(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, REPLIES)
+    assert await driver.make_ready("a", "target")
+    assert not await driver.make_ready("a", "target")
+    for _ in range(3):
+        assert (await driver.run("a", [GetUrl(), GetUrl()], seconds=20)).success
+    assert len(started(tmp_path)) == 1
+
+
+async def test_a_daemon_that_died_is_replaced_before_the_next_command(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, REPLIES)
+    await driver.make_ready("a", "target")
+    (first,) = started(tmp_path)
+    identity = orphans.mark_of(first)
+    assert identity is not None
+    orphans.kill_now(identity)
+    assert await is_gone(first)
+    assert await driver.make_ready("a", "target")
+    assert (await driver.run("a", [GetUrl()], seconds=20)).success
+    assert len(started(tmp_path)) == 2
+
+
+async def test_a_daemon_that_dies_during_a_command_is_an_error(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, NEVER_REPLIES)
+    await driver.make_ready("a", "target")
+    (daemon,) = started(tmp_path)
+
+    async def kill() -> None:
+        await anyio.wait_all_tasks_blocked()
+        identity = orphans.mark_of(daemon)
+        assert identity is not None
+        orphans.kill_now(identity)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(look)
-        await driver.run("a", [words], seconds=20)
-    return seen
+        tasks.start_soon(kill)
+        with pytest.raises(SandboxUnavailable):
+            await driver.run("a", [GetUrl()], seconds=20)
 
 
-async def test_a_command_that_nobody_waits_for_is_under_way_until_its_daemon_is_ended(
-    driver: AgentBrowserDriver, program: Path
+async def test_a_command_without_a_reply_ends_at_its_deadline(driver: AgentBrowserDriver, program: Path) -> None:
+    install(program, NEVER_REPLIES)
+    await driver.make_ready("a", "target")
+    with pytest.raises(ExecutionTimedOut):
+        await driver.run("a", [GetUrl()], seconds=0.1)
+
+
+async def test_a_detached_daemon_lives_until_its_session_ends(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
 ) -> None:
-    becomes(program, SAYS_NOTHING)
-    assert driver.under_way() == []
-    assert await give_up_on(driver, "focus", "#a") == ["focus"]
-    assert driver.under_way() == ["focus"]
+    install(program, NEVER_REPLIES)
+    await driver.make_ready("a", "target")
+    (detached,) = started(tmp_path)
+    await driver.detach("a")
+    assert alive(detached)
+    with pytest.raises(SandboxUnavailable, match="no driver"):
+        await driver.run("a", [GetUrl()], seconds=20)
     await driver.kill("a")
-    assert driver.under_way() == []
+    assert await is_gone(detached)
 
 
-async def test_the_next_answer_of_the_session_ends_it_too(driver: AgentBrowserDriver, program: Path) -> None:
-    becomes(program, SAYS_NOTHING)
-    await give_up_on(driver, "type", "#a", "text")
-    becomes(program, ANSWERS)
-    await driver.run("b", [("get", "url")], seconds=20)
-    assert driver.under_way() == ["type"]
-    await driver.run("a", [("get", "url")], seconds=20)
-    assert driver.under_way() == []
-
-
-async def test_all_that_were_given_up_are_under_way(driver: AgentBrowserDriver, program: Path) -> None:
-    becomes(program, SAYS_NOTHING)
-    await give_up_on(driver, "type", "#a", "text")
-    await give_up_on(driver, "fill", "#a", "text")
-    assert sorted(driver.under_way()) == ["fill", "type"]
-
-
-async def test_what_is_no_answer_of_the_daemon_ends_nothing(driver: AgentBrowserDriver, program: Path) -> None:
-    becomes(program, SAYS_NOTHING)
-    await give_up_on(driver, "hover", "#a")
-    becomes(program, SAYS_WHAT_NOBODY_READS)
-    await driver.run("a", [("get", "url")], seconds=20)
-    assert driver.under_way() == ["hover"]
-
-
-async def test_a_command_that_never_began_is_not_under_way(driver: AgentBrowserDriver) -> None:
-    with pytest.raises(SandboxUnavailable):  # There is no program yet.
-        await driver.run("a", [("hover", "#a")], seconds=20)
-    assert driver.under_way() == []
-
-
-async def test_a_daemon_whose_start_is_cut_short_is_ended_before_anybody_knows_it(
-    driver: AgentBrowserDriver, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("script", [REFUSES_TO_START, KEEPS_ITS_CONTROL_PORT])
+async def test_a_daemon_that_is_not_ready_is_killed(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path, script: str
 ) -> None:
-    monkeypatch.setattr(orphans, "runs_program", lambda pid, program: True)  # A script runs its shell.
-    becomes(program, HAS_A_DAEMON)
-    with anyio.move_on_after(0.1):
-        await driver.make_ready("a", "0" * 32)
-    daemon = int((tmp_path / "born").read_text())
-    with anyio.fail_after(5):
-        while alive(daemon):  # noqa: ASYNC110
-            await anyio.sleep(0.01)
+    install(program, script)
+    with pytest.raises(SandboxUnavailable, match="could not be made ready"):
+        await driver.make_ready("a", "target")
+    (daemon,) = started(tmp_path)
+    assert await is_gone(daemon)
+    assert not list(tmp_path.glob("a.*"))
 
 
-async def test_a_daemon_that_another_has_replaced_is_ended(
-    driver: AgentBrowserDriver, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_cancelled_start_leaves_no_daemon(driver: AgentBrowserDriver, program: Path, tmp_path: Path) -> None:
+    install(program, WRITES_ITS_PID_LATE)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(driver.make_ready, "a", "target")
+        with anyio.fail_after(10):
+            while not (tmp_path / "started").exists():  # noqa: ASYNC110  written by another process
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    (daemon,) = started(tmp_path)
+    assert await is_gone(daemon)
+
+
+async def test_a_missing_program_is_an_error(driver: AgentBrowserDriver) -> None:
+    with pytest.raises(SandboxUnavailable, match="cannot start agent-browser"):
+        await driver.make_ready("a", "target")
+
+
+async def test_daemons_of_an_earlier_server_are_killed(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(orphans, "runs_program", lambda pid, program: True)
-    becomes(program, EACH_TIME_ANOTHER_DAEMON)
-    await driver.make_ready("a", "0" * 32)
-    await driver.run("a", [("get", "url")], seconds=20)
-    first, *others = [int(pid) for pid in (tmp_path / "born").read_text().split()]
-    replaced = not alive(first)
-    await driver.kill("a")
-    for pid in filter(alive, others):
-        os.kill(pid, signal.SIGKILL)
-    assert replaced
+    install(program, REPLIES)
+    await driver.make_ready("a", "target")
+    (daemon,) = started(tmp_path)
+    later = AgentBrowserDriver(driver._settings)
+    program.unlink()
+    (tmp_path / "started").unlink()
+    assert later.end_leftovers() == 1
+    assert await is_gone(daemon)
