@@ -99,13 +99,7 @@ def own_network(engine: Engine) -> Iterator[Network]:
         try:
             yield Network(name=name, gateway=str(gateway))
         finally:
-            engine.finish(
-                "rm",
-                "--force",
-                "--volumes",
-                "--time" if engine.name == "podman" else "--force",
-                *(("0",) if engine.name == "podman" else ()),
-                holder,
-            )
+            without_wait = ("--time", "0") if engine.name == "podman" else ()
+            engine.finish("rm", "--force", "--volumes", *without_wait, holder)
     finally:
         engine.finish("network", "rm", name)

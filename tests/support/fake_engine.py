@@ -18,7 +18,6 @@ def container_report(
 ) -> ContainerReport:
     return ContainerReport(
         container_id="c0ffee",
-        image_id=IMAGE,
         end=end,
         exit_code=exit_code,
         log_size=log_size,

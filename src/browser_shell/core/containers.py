@@ -99,7 +99,6 @@ class ContainerReport:
     """The result of an order. The exit code comes from the engine, so the output of the program cannot change it."""
 
     container_id: str
-    image_id: str
     end: ContainerEnd
     exit_code: int
     log_size: int

@@ -10,9 +10,8 @@ from browser_shell.core.errors import ErrorCode
 from browser_shell.core.json_values import JsonObject
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.results import CommandResult
-from browser_shell.jobs.evidence import WrittenEvidence
-from browser_shell.jobs.output_files import Collected
 from browser_shell.jobs.output_tail import OutputTail
+from browser_shell.jobs.run_closing import ClosedRun
 from browser_shell.jobs.test_report import JobReport
 
 MAX_ARTIFACTS = 100
@@ -27,10 +26,10 @@ def answer(
     report: ContainerReport,
     tests: JobReport | None,
     output: OutputTail,
-    collected: Collected,
-    evidence: WrittenEvidence,
+    closed: ClosedRun,
 ) -> JsonObject:
     failures = tests.failures[:MAX_FAILURES] if tests else ()
+    files = closed.collected.files
     text = output.last_lines(plan.output_lines)
     return {
         "run_id": run_id,
@@ -44,10 +43,10 @@ def answer(
         "output": text,
         "output_cut": report.log_cut or output.is_cut(text),
         "artifacts_complete": report.output_complete,
-        "artifacts": [asdict(file) for file in collected.files[:MAX_ARTIFACTS]],
-        "artifacts_left_out": max(0, len(collected.files) - MAX_ARTIFACTS),
-        "refused_artifacts": len(collected.refused) + collected.unlisted + report.refused_count,
-        "evidence_sha256": evidence.sha256,
+        "artifacts": [asdict(file) for file in files[:MAX_ARTIFACTS]],
+        "artifacts_left_out": max(0, len(files) - MAX_ARTIFACTS),
+        "refused_artifacts": closed.collected.refused_count + report.refused_count,
+        "evidence_sha256": closed.evidence.sha256,
     }
 
 

@@ -89,7 +89,7 @@ def compose(facts: RunFacts, end: RunEnd, collected: Collected, log: OutputFile 
         "empty_directories": list(collected.empty_directories),
         "unlisted": {"count": collected.unlisted, "reason": UNLISTED_REASON} if collected.unlisted else None,
         "refused": refused,
-        "refused_count": len(collected.refused) + collected.unlisted + (report.refused_count if report else 0),
+        "refused_count": collected.refused_count + (report.refused_count if report else 0),
     }
 
 

@@ -58,6 +58,10 @@ class Collected:
     cut: bool = False
     """Whether there were more than `MAX_ENTRIES`."""
 
+    @property
+    def refused_count(self) -> int:
+        return len(self.refused) + self.unlisted
+
 
 def create_new_file(path: Path) -> FileIO:
     """Create a private file. Raises: OSError, and FileExistsError when anything exists at `path`."""

@@ -261,8 +261,7 @@ def _result(run: _Run, report: ContainerReport, closed: ClosedRun) -> CommandRes
         report=report,
         tests=run.tests,
         output=run.output,
-        collected=closed.collected,
-        evidence=closed.evidence,
+        closed=closed,
     )
     return CommandResult(exit_code=report.exit_code, data=data, run_id=run_id, evidence_sha256=sha256)
 

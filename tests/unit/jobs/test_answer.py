@@ -9,6 +9,7 @@ from browser_shell.jobs.answer import answer
 from browser_shell.jobs.evidence import WrittenEvidence
 from browser_shell.jobs.output_files import Collected
 from browser_shell.jobs.output_tail import OutputTail
+from browser_shell.jobs.run_closing import ClosedRun
 from browser_shell.jobs.test_report import JobReport
 from support.fake_engine import container_report
 from support.job_plans import RUN, a_job
@@ -21,8 +22,7 @@ def an_answer(*, tests: JobReport | None, output_complete: bool = True) -> JsonO
         report=container_report(output_complete=output_complete),
         tests=tests,
         output=OutputTail(),
-        collected=Collected(),
-        evidence=WrittenEvidence(sha256="0" * 64, size=1),
+        closed=ClosedRun(collected=Collected(), evidence=WrittenEvidence(sha256="0" * 64, size=1)),
     )
 
 

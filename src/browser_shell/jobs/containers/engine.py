@@ -184,7 +184,7 @@ class DisposableContainers:
             ended=ended - ordered,
             removed=self._clock.monotonic() - ordered,
         )
-        return run.report(image_id=image_id, state=state, timings=timings)
+        return run.report(state=state, timings=timings)
 
     def _labels(self, order: ContainerOrder) -> dict[str, str]:
         return {

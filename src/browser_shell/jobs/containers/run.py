@@ -88,10 +88,9 @@ class ContainerRun:
             raise SandboxUnavailable(str(faults.exceptions[0])) from faults
         return await self._api.state(self._container_id)
 
-    def report(self, *, image_id: str, state: ContainerState, timings: ContainerTimings) -> ContainerReport:
+    def report(self, *, state: ContainerState, timings: ContainerTimings) -> ContainerReport:
         return ContainerReport(
             container_id=self._container_id,
-            image_id=image_id,
             end=self._end(state),
             exit_code=state.exit_code,
             log_size=self._log_size,
