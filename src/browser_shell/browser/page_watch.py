@@ -31,7 +31,7 @@ CallLater: TypeAlias = Callable[..., Timer]
 class PageWatch:
     """Cancels a block when the active tab closes, or when a dialog stays open.
 
-    Leaving the block early raises no exception. `dialog` then tells which of the two happened. Timers are set only
+    Leaving the block early raises no exception. `dialog` is then set, or None when the tab closed. Timers are set only
     when a tab closes or a dialog opens: a task that waits for these events would cost every call 0.4 ms.
     """
 

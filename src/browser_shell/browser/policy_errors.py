@@ -1,4 +1,4 @@
-"""Says why a page did not come, when the reason is the policy and not the network."""
+"""Report a page that did not load because of the egress policy, with the rule that denied it."""
 
 from __future__ import annotations
 
@@ -12,59 +12,57 @@ from browser_shell.core.egress import Denial
 from browser_shell.core.errors import ErrorCode
 from browser_shell.core.results import CommandResult
 
-_HOSTS_TOLD = 5
-_REFUSED = "net::ERR_TUNNEL_CONNECTION_FAILED"
-"""What Chromium says when the proxy refuses a host. Any other network error has a cause of its own."""
+_MAX_NOTES = 5
+_TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"
+"""Chromium's error when the proxy denies a host. Other network errors have other causes."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,30}):")
 _ERROR_PAGE = "chrome-error:"
-_BLOCKED_PLACE = "about:blank#blocked"
-"""What Chromium itself says in other cases where a page may not go on."""
+_BLOCKED_URL = "about:blank#blocked"
+"""The URL that Chromium itself shows in other cases of blocked navigation."""
 
 
 def report_policy_denials(
-    result: CommandResult, denials: Sequence[Denial], began: float
+    result: CommandResult, denials: Sequence[Denial], started_at: float
 ) -> tuple[CommandResult, list[str]]:
-    """Turns a result that a refusal spoiled into that refusal; other refusals become notices.
+    """Replace a result by the denial that caused it. Return the result and notes about all other denials.
 
-    `denials` are those that the agent has not been told of; the command itself caused those at `began` or later.
+    `denials` are those not yet reported. The command itself caused those at `started_at` or later.
     """
-    caused = [denial for denial in denials if denial.at >= began]
-    spoiler = _spoiler(result, caused)
-    if spoiler is not None:
-        return _blocked(f"{_cause(spoiler)}: {spoiler.reason}", spoiler.rule_id), []
-    told = dict.fromkeys(f"{_cause(d)}: {d.host} ({d.reason}; rule {d.rule_id})" for d in denials)
-    lines = list(told)
-    more = [f"{len(lines) - _HOSTS_TOLD} more hosts were blocked"] if len(lines) > _HOSTS_TOLD else []
-    return _without_error_page(result), [*lines[:_HOSTS_TOLD], *more]
+    cause = _cause(result, [denial for denial in denials if denial.at >= started_at])
+    if cause is not None:
+        return _denied(f"{_kind(cause)}: {cause.reason}", cause.rule_id), []
+    notes = [*dict.fromkeys(f"{_kind(d)}: {d.host} ({d.reason}; rule {d.rule_id})" for d in denials)]
+    more = [f"{len(notes) - _MAX_NOTES} more hosts were blocked"] if len(notes) > _MAX_NOTES else []
+    return _without_error_page(result), [*notes[:_MAX_NOTES], *more]
 
 
-def _cause(denial: Denial) -> str:
+def _kind(denial: Denial) -> str:
     return "host not found" if denial.rule_id == NO_ANSWER_RULE else "blocked by egress policy"
 
 
-def _spoiler(result: CommandResult, caused: Sequence[Denial]) -> Denial | None:
-    """The refusal that kept the command from doing what it was asked."""
-    if result.error is ErrorCode.COMMAND_FAILED and _REFUSED in result.message and caused:
-        return caused[-1]
-    landed = _text(result, "url")
-    if result.error is not None or not landed:
+def _cause(result: CommandResult, denials: Sequence[Denial]) -> Denial | None:
+    """The denial that made the command fail, or that replaced the page it opened."""
+    if result.error is ErrorCode.COMMAND_FAILED and _TUNNEL_FAILED in result.message and denials:
+        return denials[-1]
+    url = _text(result, "url")
+    if result.error is not None or not url:
         return None
-    if landed.startswith(_ERROR_PAGE) and caused:
-        return caused[-1]
-    place = _place(landed)
-    return next((denial for denial in caused if (denial.host, denial.port) == place), None)
+    if url.startswith(_ERROR_PAGE) and denials:
+        return denials[-1]
+    endpoint = _host_and_port(url)
+    return next((denial for denial in denials if (denial.host, denial.port) == endpoint), None)
 
 
 def _without_error_page(result: CommandResult) -> CommandResult:
-    """Chromium's own error page is no place to have arrived at. Its title is the URL that did not load."""
+    """Turn an arrival at Chromium's error page into a failure. The page's title is the URL that did not load."""
     if result.error is not None or not _text(result, "url").startswith(_ERROR_PAGE):
         return result
     scheme = _SCHEME.match(_text(result, "title"))
     if scheme is not None and scheme[1] not in _DEFAULT_PORTS:
-        return _blocked(f"the page went on to a {scheme[1]}: address; only http and https can be opened", "url.scheme")
+        return _denied(f"the page went on to a {scheme[1]}: address; only http and https can be opened", "url.scheme")
     if isinstance(result.data, dict) and "title" not in result.data:
-        return replace(result, data={**result.data, "url": _BLOCKED_PLACE})
+        return replace(result, data={**result.data, "url": _BLOCKED_URL})
     return CommandResult(
         exit_code=ErrorCode.COMMAND_FAILED.exit_code,
         error=ErrorCode.COMMAND_FAILED,
@@ -77,12 +75,12 @@ def _text(result: CommandResult, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _place(url: str) -> tuple[str, int]:
-    """Host and port as a denial names them."""
+def _host_and_port(url: str) -> tuple[str, int]:
+    """Host and port in the form that denials use."""
     parts = urlsplit(url)
     return (parts.hostname or "").removesuffix("."), parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
 
 
-def _blocked(message: str, rule_id: str) -> CommandResult:
+def _denied(message: str, rule_id: str) -> CommandResult:
     code = refusal_type(rule_id).code
     return CommandResult(exit_code=code.exit_code, error=code, rule_id=rule_id, message=message)

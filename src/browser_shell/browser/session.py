@@ -51,7 +51,7 @@ class Session:
     directory: Path
     """For screenshots and PDFs until they are returned."""
     proxy_address: str
-    """The session's own address of the egress proxy. It tells the proxy whose connection it is."""
+    """The session's own address of the egress proxy. The proxy attributes connections by it."""
     proxy_port: int
     last_used: float
     end_reason: str = ""
@@ -69,9 +69,9 @@ class Session:
     driver_target_id: str = ""
     """The tab that the driver's daemon acts on; set to `active_target_id` before each command."""
     denials_reported_until: float = 0.0
-    """Monotonic time. The agent has been told of earlier denials."""
+    """Monotonic time. Earlier denials have been reported to the agent."""
     page_abandoned: bool = False
-    """Whether a page was closed after a timeout and the agent has not been told yet."""
+    """Whether a page was closed after a timeout and this has not been reported to the agent yet."""
     watched_context: ContextTabs | None = None
 
     async def prepare(self, *, starts_page: bool) -> list[str]:

@@ -116,13 +116,13 @@ def test_a_connection_that_is_no_websocket_passes_unchanged(first: bytes) -> Non
 
 @given(
     cuts=st.lists(st.integers(min_value=0, max_value=5000), max_size=40),
-    asked_cuts=st.lists(st.integers(min_value=0, max_value=5000), max_size=40),
+    request_cuts=st.lists(st.integers(min_value=0, max_value=5000), max_size=40),
     long=st.integers(min_value=0, max_value=300),
 )
-def test_replies_do_not_depend_on_how_the_stream_is_split(cuts: list[int], asked_cuts: list[int], long: int) -> None:
+def test_replies_do_not_depend_on_how_the_stream_is_split(cuts: list[int], request_cuts: list[int], long: int) -> None:
     repair = RelayRepair()
-    asked = UPGRADE + request(1, params={"x": "a" * long}) + request(2, OTHER) + request(3)
-    for piece in pieces_of(asked, asked_cuts):
+    requests = UPGRADE + request(1, params={"x": "a" * long}) + request(2, OTHER) + request(3)
+    for piece in pieces_of(requests, request_cuts):
         repair.note_requests(memoryview(piece))
     before, after = SWITCHING + reply(1, result={"x": "b" * long}) + detached(), reply(2, OTHER) + detached(OTHER)
     got = forwarded(repair, *pieces_of(before + after, cuts))
