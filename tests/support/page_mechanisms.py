@@ -1,4 +1,4 @@
-"""The ways in which a page can make a browser connect to something."""
+"""Mechanisms by which a page makes a browser open connections."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
-    """HTML in which TARGET is where to go, such as `http://10.0.0.1:80`.
+    """A page that connects to a target.
 
-    SOCKET is the same with ws, and REDIRECT a path of the site that leads there.
+    In the HTML, TARGET stands for the target's origin, such as `http://10.0.0.1:80`, SOCKET for the same origin with
+    the scheme ws, and REDIRECT for a path of the site that redirects to the target.
     """
 
     name: str
     html: str
     alone: bool = False
-    """It leaves the page, so one page can try one target only."""
+    """The mechanism leaves the page, so a page can try one target only."""
     secure: bool = False
-    """Browsers offer it to secure origins only; loopback is one."""
+    """Only secure origins have it. Loopback is one."""
     clicked: bool = False
-    """It needs a person's gesture on #go."""
+    """The mechanism starts with a click on #go."""
     happens: bool = True
-    """False for what this browser never does, not even towards a host that is allowed."""
+    """False when this browser never connects, not even to an allowed host."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Of the page itself; TARGET is replaced here too."""
+    """Headers of the page. TARGET is replaced here too."""
 
     def page(self, targets: Sequence[str]) -> str:
-        return f"<!doctype html><title>{self.name}</title><body>{''.join(map(self._aimed, targets))}"
+        return f"<!doctype html><title>{self.name}</title><body>{''.join(map(self._html_for, targets))}"
 
-    def _aimed(self, target: str) -> str:
+    def _html_for(self, target: str) -> str:
         socket = target.replace("http", "ws", 1)
         return self.html.replace("TARGET", target).replace("SOCKET", socket).replace("REDIRECT", redirect_path(target))
 
@@ -138,7 +139,7 @@ MECHANISMS = (
     ),
     Mechanism(name="fetch-redirect", html=_script("fetch('REDIRECT', {mode: 'no-cors'}).catch(() => 0)")),
     Mechanism(name="iframe-redirect", html="<iframe src='REDIRECT'></iframe>"),
-    # What this browser does not do at all
+    # Mostly disabled in this browser
     Mechanism(name="prefetch", html="<link rel=prefetch href='TARGET/x'>"),
     Mechanism(name="preconnect", html="<link rel=preconnect href='TARGET'>", happens=False),
     Mechanism(name="dns-prefetch", html="<link rel=dns-prefetch href='TARGET'>", happens=False),

@@ -1,4 +1,4 @@
-"""Pages on loopback for a real browser to visit, and what they saw happen."""
+"""A web site on loopback whose pages report events to the test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 Answer = str | bytes | Callable[["Request"], "str | bytes"]
 
-# Synchronous on purpose: when a command has returned, what its event handler told has arrived.
+# The request is synchronous, so the report has arrived when the command that caused the event returns.
 _TELL = """<script>function tell(what) {
   const report = new XMLHttpRequest(); report.open('POST', '/told%s', false); report.send(JSON.stringify(what)) }
 </script>"""
@@ -23,7 +23,7 @@ _TELL = """<script>function tell(what) {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request that reached the site."""
+    """A request to the site."""
 
     path: str
     query: str
@@ -63,7 +63,7 @@ class Site:
         return f"http://{self.host}:{self.port}"
 
     def add(self, path: str, answer: Answer, headers: dict[str, str] | None = None) -> str:
-        """Puts a page at `path` and returns its URL. A `Location` header makes it a redirect."""
+        """Add a page and return its URL. A `Location` header makes it a redirect."""
         self.pages[path] = answer
         self.headers[path] = headers or {}
         return f"{self.origin}{path}"
@@ -89,7 +89,7 @@ class Site:
 
 @contextmanager
 def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
-    """Serves until the block ends. `/slow/60` answers after 60 seconds."""
+    """Serve until the end of the block. `/slow/60` responds after 60 seconds."""
     stopped = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -127,7 +127,7 @@ def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
         request_queue_size = 64
 
         def handle_error(self, request: object, client_address: object) -> None:
-            return  # A killed browser breaks its connections; that is not news.
+            return  # Connections of a killed browser fail.
 
     server = QuietServer((host, 0), Handler)
     site = Site(port=server.server_address[1], host=host)
@@ -142,7 +142,7 @@ def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float = 15, what: str = "the condition") -> None:
-    """Polls, for things that have no event to wait on."""
+    """Poll a condition that has no event to wait for."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
