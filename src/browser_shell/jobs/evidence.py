@@ -41,7 +41,8 @@ class RunFacts:
 
     def as_json(self) -> JsonObject:
         values = plain(asdict(self))
-        return {**values, "began": values.pop("start_time")}
+        values["began"] = values.pop("start_time")
+        return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

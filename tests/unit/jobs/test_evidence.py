@@ -45,6 +45,18 @@ def fill(output: Path, *, letter: bytes, suffix: bytes, directories: bool) -> No
     os.close(handle)
 
 
+def test_the_format_has_exactly_these_members() -> None:
+    facts = run_facts()
+    stored = {"began", "image", "limits", "parameters", "policy_digest", "run_id", "subject", "tool"}
+    assert facts.as_json().keys() == stored
+    document = compose(facts, END, Collected(), None)
+    assert document["began"] == facts.start_time
+    assert document.keys() == stored | {
+        *("format", "complete", "audit", "ended", "seconds", "outcome", "log"),
+        *("files", "files_cut", "empty_directories", "unlisted", "refused", "refused_count"),
+    }
+
+
 @pytest.mark.promise("evidence:a-job-cannot-make-it-unreadable")
 @pytest.mark.parametrize(
     ("letter", "suffix", "directories"),
