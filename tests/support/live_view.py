@@ -19,6 +19,7 @@ from browser_shell.core.access import SessionWindow, TicketGrant, ViewMode
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.viewer.activity import RecentActivity
 from browser_shell.viewer.app import build_viewer_app
+from browser_shell.viewer.bridge import VncBridge
 from browser_shell.viewer.takeover import Takeover
 from support.fakes import FakeClock, RecordingAudit
 
@@ -75,8 +76,7 @@ class LiveView:
 
     def app(self) -> ASGIApp:
         numbers = itertools.count(1)
-        inner = build_viewer_app(
-            novnc=a_novnc(self.directory / "novnc"),
+        bridge = VncBridge(
             display_socket=self.display_socket,
             takeover=self.takeover,
             activity=self.activity,
@@ -85,6 +85,7 @@ class LiveView:
             clock=self.clock,
             new_id=lambda: f"viewer-{next(numbers)}",
         )
+        inner = build_viewer_app(novnc=a_novnc(self.directory / "novnc"), bridge=bridge)
 
         async def granted(scope: Scope, receive: Receive, send: Send) -> None:
             state = {} if self.grant is None else {"grant": self.grant}

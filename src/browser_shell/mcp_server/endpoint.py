@@ -17,7 +17,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from browser_shell import __version__
@@ -127,7 +126,7 @@ class McpEndpoint:
         self._stream_manager = StreamableHTTPSessionManager(
             server, json_response=False, stateless=True, max_request_body_size=MAX_MESSAGE_BYTES
         )
-        # A JSON response saves 0.4 ms a call: no event stream with its two tasks (docs/benchmarks.md).
+        # A JSON response saves 0.4 ms a call: no event stream with its two tasks (bench/LOG.md).
         self._json_manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=MAX_MESSAGE_BYTES
         )
@@ -155,16 +154,16 @@ class McpEndpoint:
             try:
                 request = parse_message(first["body"])
             except ValueError:
-                await JSONResponse(error_response(types.PARSE_ERROR, "Parse error"), 400)(scope, receive, send)
+                await error_response(400, types.PARSE_ERROR, "Parse error")(scope, receive, send)
                 return
             if not is_message(request):
-                await JSONResponse(error_response(types.INVALID_REQUEST, "Invalid Request"), 400)(scope, receive, send)
+                await error_response(400, types.INVALID_REQUEST, "Invalid Request")(scope, receive, send)
                 return
             receive = _replay(first, receive)
         headers = Headers(scope=scope)
         if scope["method"] == "GET" and not _accepts_events(headers):
             message = "Not Acceptable: a GET is answered with an event stream; accept text/event-stream"
-            await JSONResponse(error_response(types.INVALID_REQUEST, message), 406)(scope, receive, send)
+            await error_response(406, types.INVALID_REQUEST, message)(scope, receive, send)
             return
         if _needs_session(scope, headers, request):
             await self._legacy_sessions(principal_of(scope).subject, scope, receive, send)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from starlette.responses import JSONResponse
+
 from browser_shell.core.json_values import JsonObject, JsonValue, compact_json, parse_json
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -57,9 +59,9 @@ def reply_id(request: JsonValue) -> str | int | None:
     return request_id if isinstance(request_id, str | int) and _is_id(request_id) else None
 
 
-def error_response(code: int, message: str) -> JsonObject:
-    """Build a JSON-RPC error that belongs to no request."""
-    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+def error_response(status: int, code: int, message: str) -> JSONResponse:
+    """Build an HTTP response with a JSON-RPC error that belongs to no request."""
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}, status)
 
 
 def _is_response(message: JsonObject) -> bool:

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import anyio
 import structlog
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from browser_shell.core.ports import Clock
@@ -40,12 +39,10 @@ log = structlog.get_logger()
 @dataclass(slots=True, eq=False)
 class _Session:
     subject: str
+    id: str | None = None
+    """None until the SDK has assigned it."""
     requests: int = 0
     """Open requests, event streams included."""
-
-
-_Key: TypeAlias = str | _Session
-"""The session id, or the session itself until the SDK has assigned an id."""
 
 
 class LegacySessions:
@@ -57,22 +54,23 @@ class LegacySessions:
 
     def __init__(self, serve: ServeAs, *, clock: Clock) -> None:
         self._serve, self._clock = serve, clock
-        self._open: dict[_Key, _Session] = {}
+        self._open: list[_Session] = []
         """Sessions without open requests are in order of their last use."""
         self._refusals, self._logged_at = 0, float("-inf")
 
     async def __call__(self, subject: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of a session, or the `initialize` request that opens one."""
         session_id = Headers(scope=scope).get(_SESSION_ID)
-        session = self._open.get(session_id) if session_id is not None else None
-        if session_id is not None and session is not None and session.subject == subject:
-            await self._continue(session_id, session, scope, receive, send)
-        elif session_id is None and scope["method"] == "POST":
+        if session_id is None and scope["method"] == "POST":
             await self._initialize(subject, scope, receive, send)
+            return
+        session = next((session for session in self._open if session.id == session_id), None)
+        if session_id is not None and session is not None and session.subject == subject:
+            await self._continue(session, scope, receive, send)
         else:
             await self._serve(subject, scope, receive, send)  # The SDK answers that there is no such session.
 
-    async def _continue(self, session_id: str, session: _Session, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _continue(self, session: _Session, scope: Scope, receive: Receive, send: Send) -> None:
         status = 0
 
         async def send_and_watch(message: Message) -> None:
@@ -85,58 +83,55 @@ class LegacySessions:
             await self._serve(session.subject, scope, receive, send_and_watch)
         finally:
             has_ended = status == 404 or (scope["method"] == "DELETE" and status == 200)
-            self._finish_request(session_id, session, has_ended=has_ended)
+            self._finish_request(session, has_ended=has_ended)
 
     async def _initialize(self, subject: str, scope: Scope, receive: Receive, send: Send) -> None:
         candidates = self._eviction_candidates(subject)
-        idle = next((key for key in candidates if isinstance(key, str) and not self._open[key].requests), None)
-        if candidates and idle is None:
+        evicted = next((session for session in candidates if session.id and not session.requests), None)
+        if candidates and evicted is None:
             self._log_refusal(subject)
-            error = error_response(_INTERNAL_ERROR, "Too many open sessions, and all of them are in use: end one first")
-            await JSONResponse(error, 503)(scope, receive, send)
+            message = "Too many open sessions, and all of them are in use: end one first"
+            await error_response(503, _INTERNAL_ERROR, message)(scope, receive, send)
             return
         session = _Session(subject, requests=1)
-        key: _Key = session
         is_established = False
 
         async def send_and_watch(message: Message) -> None:
-            nonlocal key
             if message["type"] == "http.response.start" and message["status"] < 400:
                 # Before the client receives the id: its next request may arrive before this one ends.
-                del self._open[key]
-                key = Headers(raw=message["headers"]).get(_SESSION_ID, key)
-                self._open[key] = session
+                session.id = Headers(raw=message["headers"]).get(_SESSION_ID)
             await send(message)
 
         # Both changes before the first await: no other request may use this place or evict the same session.
-        evicted = self._open.pop(idle) if idle is not None else None
-        self._open[key] = session
+        if evicted is not None:
+            self._open.remove(evicted)
+        self._open.append(session)
         try:
-            if idle is not None and evicted is not None:
-                await self._delete(idle, evicted.subject, scope)
+            if evicted is not None:
+                await self._delete(evicted, scope)
             await self._serve(subject, scope, receive, send_and_watch)
-            is_established = key is not session
+            is_established = session.id is not None
         finally:
             # The SDK keeps no session whose `initialize` request was refused or cancelled.
-            self._finish_request(key, session, has_ended=not is_established)
+            self._finish_request(session, has_ended=not is_established)
 
-    def _eviction_candidates(self, subject: str) -> list[_Key]:
+    def _eviction_candidates(self, subject: str) -> list[_Session]:
         """Return the sessions of which one must end before this subject opens another; empty below the limits."""
-        own = [key for key, session in self._open.items() if session.subject == subject]
+        own = [session for session in self._open if session.subject == subject]
         if len(own) >= MAX_SESSIONS_PER_SUBJECT:
             return own
-        return list(self._open) if len(self._open) >= MAX_SESSIONS else []
+        return self._open if len(self._open) >= MAX_SESSIONS else []
 
-    def _finish_request(self, key: _Key, session: _Session, *, has_ended: bool) -> None:
+    def _finish_request(self, session: _Session, *, has_ended: bool) -> None:
         session.requests -= 1
-        if self._open.get(key) is not session:
-            return  # Removed already; the key may belong to another session.
-        if has_ended:
-            del self._open[key]
-        elif not session.requests:
-            self._open[key] = self._open.pop(key)
+        if session not in self._open:
+            return  # Evicted, or ended by another request.
+        if has_ended or not session.requests:
+            self._open.remove(session)
+        if not has_ended and not session.requests:
+            self._open.append(session)
 
-    async def _delete(self, session_id: str, subject: str, scope: Scope) -> None:
+    async def _delete(self, session: _Session, scope: Scope) -> None:
         """End a session by a DELETE request of its owner. The SDK has no public method for it."""
         request = {
             "type": "http",
@@ -144,10 +139,10 @@ class LegacySessions:
             "method": "DELETE",
             "path": scope["path"],
             "query_string": b"",
-            "headers": [(_SESSION_ID.encode(), session_id.encode())],
+            "headers": [(_SESSION_ID.encode(), (session.id or "").encode())],
         }
         with anyio.move_on_after(_DELETE_SECONDS, shield=True):
-            await self._serve(subject, request, _receive_empty_body, _discard_response)
+            await self._serve(session.subject, request, _receive_empty_body, _discard_response)
 
     def _log_refusal(self, subject: str) -> None:
         self._refusals += 1

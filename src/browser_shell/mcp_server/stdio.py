@@ -14,7 +14,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from threading import Thread
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import anyio
 import mcp_types as types
@@ -42,12 +42,12 @@ async def run_stdio(handler: CallHandler, *, new_id: NewId, instructions: str = 
     Raises: ConfigurationInvalid.
     """
     server = build_server(handler, new_id=new_id, instructions=instructions)
-    descriptors = _take_standard_streams()
+    stdin, stdout = _take_standard_streams()
     to_server, requests = anyio.create_memory_object_stream[SessionMessage | Exception]()
     to_client, responses = anyio.create_memory_object_stream[SessionMessage]()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read_messages, descriptors.stdin, to_server, to_client.clone())
-        tasks.start_soon(_write_messages, descriptors.stdout, responses, tasks.cancel_scope)
+        tasks.start_soon(_read_messages, stdin, to_server, to_client.clone())
+        tasks.start_soon(_write_messages, stdout, responses, tasks.cancel_scope)
         await server.run(requests, to_client, server.create_initialization_options())
 
 
@@ -114,25 +114,20 @@ def encode_line(message: types.JSONRPCMessage) -> bytes:
 # Standard streams.
 
 
-class _Descriptors(NamedTuple):
-    stdin: int
-    stdout: int
-
-
-def _take_standard_streams() -> _Descriptors:
-    """Move standard input and output to new descriptors. Raises: ConfigurationInvalid.
+def _take_standard_streams() -> tuple[int, int]:
+    """Move standard input and output to new descriptors and return those. Raises: ConfigurationInvalid.
 
     Descriptors 0 and 1 become /dev/null and standard error until the process ends. Output of plugins and child
     processes therefore never reaches the client.
     """
     if sys.stdin is None or sys.stdout is None:
         raise ConfigurationInvalid("stdio: standard input and output must be open")
-    taken = _Descriptors(*(fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE_DESCRIPTOR) for number in (0, 1)))
+    stdin, stdout = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE_DESCRIPTOR) for number in (0, 1))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null if sys.stderr is None else 2, 1)
     os.close(null)
-    return taken
+    return stdin, stdout
 
 
 async def _read_lines(file: int, *, max_bytes: int) -> AsyncGenerator[bytes | None, None]:

@@ -23,6 +23,7 @@ from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.ports import CallHandler, Clock, ReportProgress, ToolDescription, ignore_progress
 from browser_shell.core.results import ToolOutcome
+from browser_shell.http1.heads import write_final_response
 
 BUCKETS_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _REQUEST_SECONDS = 5
@@ -147,10 +148,6 @@ async def _request_line(client: SocketStream) -> bytes:
 
 def _response(request_line: bytes, registry: CollectorRegistry) -> bytes:
     if request_line.split(b" ")[:2] != [b"GET", b"/metrics"]:
-        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    body = generate_latest(registry)
-    head = (
-        f"HTTP/1.1 200 OK\r\nContent-Type: {CONTENT_TYPE_PLAIN_0_0_4}\r\n"
-        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + body
+        return write_final_response(404, "Not Found", {}, b"")
+    headers = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4, "Cache-Control": "no-store"}
+    return write_final_response(200, "OK", headers, generate_latest(registry))

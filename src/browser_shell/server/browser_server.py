@@ -62,6 +62,7 @@ from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from browser_shell.viewer.activity import RecentActivity
 from browser_shell.viewer.app import build_viewer_app
+from browser_shell.viewer.bridge import VncBridge
 from browser_shell.viewer.takeover import Takeover
 
 _FIRST_START_SECONDS = 25.0
@@ -110,9 +111,7 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
             resources=resources,
         )
         display_socket = layout.display / VNC_SOCKET
-        viewer = partial(
-            build_viewer_app,
-            novnc=settings.novnc,
+        bridge = VncBridge(
             display_socket=display_socket,
             takeover=takeover,
             activity=activity,
@@ -121,6 +120,7 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
             clock=clock,
             new_id=new_call_id,
         )
+        viewer = partial(build_viewer_app, novnc=settings.novnc, bridge=bridge)
         async with open_limits(settings) as limits, _running(browser, audit):
             yield AssembledServer(
                 pipeline=Pipeline(

@@ -13,10 +13,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import AuditLog, Clock, NewId, SessionWindows
-from browser_shell.viewer.activity import RecentActivity
 from browser_shell.viewer.bridge import VncBridge
-from browser_shell.viewer.takeover import Takeover
 
 _MOUNT = "/vnc"
 _INDEX = "index.html"
@@ -42,31 +39,12 @@ _HEADERS = {
 """In addition to `asgi.responses.SECURITY_HEADERS`, which the gateway adds."""
 
 
-def build_viewer_app(
-    *,
-    novnc: Path,
-    display_socket: Path,
-    takeover: Takeover,
-    activity: RecentActivity,
-    windows: SessionWindows,
-    audit: AuditLog,
-    clock: Clock,
-    new_id: NewId,
-) -> ASGIApp:
+def build_viewer_app(*, novnc: Path, bridge: VncBridge) -> ASGIApp:
     """Build the application for `/vnc`, `/vnc/…` and the viewer's WebSocket.
 
     Raises: ConfigurationInvalid when noVNC is not installed.
     """
     page_files = load_page_files(novnc)
-    bridge = VncBridge(
-        display_socket=display_socket,
-        takeover=takeover,
-        activity=activity,
-        windows=windows,
-        audit=audit,
-        clock=clock,
-        new_id=new_id,
-    )
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":

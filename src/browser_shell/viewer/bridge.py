@@ -83,28 +83,17 @@ class _Viewer:
     sent_state: ViewerState | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VncBridge:
     """An ASGI application for WebSockets. A socket without a grant in the scope is refused."""
 
-    def __init__(
-        self,
-        *,
-        display_socket: Path,
-        takeover: Takeover,
-        activity: RecentActivity,
-        windows: SessionWindows,
-        audit: AuditLog,
-        clock: Clock,
-        new_id: NewId,
-    ) -> None:
-        self._display_socket = display_socket
-        self._takeover = takeover
-        self._activity = activity
-        self._windows = windows
-        self._audit = audit
-        self._clock = clock
-        self._new_id = new_id
-        """Open sockets by subject."""
+    display_socket: Path
+    takeover: Takeover
+    activity: RecentActivity
+    windows: SessionWindows
+    audit: AuditLog
+    clock: Clock
+    new_id: NewId
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)
@@ -124,13 +113,13 @@ class VncBridge:
             await socket.close(end.code, end.reason)
 
     async def _serve(self, socket: WebSocket, grant: TicketGrant, *, has_messages: bool) -> CloseReason:
-        viewer_id = self._new_id()
+        viewer_id = self.new_id()
         try:
             async with self._recorded(grant, viewer_id), AsyncExitStack() as stack:
                 control = None
                 if grant.mode is ViewMode.CONTROL:
                     control = await stack.enter_async_context(
-                        self._takeover.viewer_control(subject=grant.subject, viewer_id=viewer_id)
+                        self.takeover.viewer_control(subject=grant.subject, viewer_id=viewer_id)
                     )
                 display = await stack.enter_async_context(await self._connect_display())
                 return await self._relay(
@@ -144,7 +133,7 @@ class VncBridge:
     @asynccontextmanager
     async def _recorded(self, grant: TicketGrant, viewer_id: str) -> AsyncIterator[None]:
         """Record that the viewer connects and that it disconnects. Raises: AuditUnavailable."""
-        connected_at = self._clock.monotonic()
+        connected_at = self.clock.monotonic()
         record = AuditRecord(
             kind=RecordKind.VIEWER_CONNECTED,
             call_id=viewer_id,
@@ -152,14 +141,14 @@ class VncBridge:
             tool=TOOL,
             subcommand=grant.mode.value,
         )
-        await self._audit.record(record)
+        await self.audit.record(record)
         try:
             yield
         finally:
-            duration_ms = round((self._clock.monotonic() - connected_at) * 1000, 1)
+            duration_ms = round((self.clock.monotonic() - connected_at) * 1000, 1)
             with anyio.move_on_after(_FINAL_RECORD_SECONDS, shield=True):
                 try:
-                    await self._audit.record(replace(record, kind=RecordKind.VIEWER_LEFT, duration_ms=duration_ms))
+                    await self.audit.record(replace(record, kind=RecordKind.VIEWER_LEFT, duration_ms=duration_ms))
                 except AuditUnavailable:
                     log.exception("viewer_left_not_recorded", viewer_id=viewer_id)
 
@@ -168,7 +157,7 @@ class VncBridge:
         with anyio.move_on_after(DISPLAY_SECONDS):
             while True:
                 try:
-                    return await anyio.connect_unix(self._display_socket)
+                    return await anyio.connect_unix(self.display_socket)
                 except OSError:
                     await anyio.sleep(_RETRY_SECONDS)
         raise BrowserUnavailable("the display does not accept viewers")
@@ -224,40 +213,40 @@ class VncBridge:
             case ViewerRequest.HAND_BACK:
                 await viewer.control.hand_back()
             case ViewerRequest.RAISE:
-                await self._windows.bring_to_front(viewer.grant.subject, parsed.session_id)
+                await self.windows.bring_to_front(viewer.grant.subject, parsed.session_id)
         return None
 
     async def _send_updates(self, viewer: _Viewer) -> CloseReason:
         """Poll for changes. Polling is cheaper than a wake-up for every key."""
-        now, idle_seconds = self._clock.monotonic(), self._takeover.idle_seconds
+        now, idle_seconds = self.clock.monotonic(), self.takeover.idle_seconds
         if viewer.has_messages:
             await self._send_text(viewer, hello_message(viewer.grant, now=now, control_idle_seconds=idle_seconds))
         while True:
             if viewer.control is not None:
                 await viewer.control.record_end()
-            await self._windows.show_latest()
+            await self.windows.show_latest()
             if viewer.has_messages:
                 await self._send_changes(viewer)
             await anyio.sleep(_POLL_SECONDS)
 
     async def _send_changes(self, viewer: _Viewer) -> None:
-        entries = self._activity.entries_after(viewer.grant.subject, viewer.sent_entry_number)
+        entries = self.activity.entries_after(viewer.grant.subject, viewer.sent_entry_number)
         if entries:
             viewer.sent_entry_number = entries[-1].number
             await self._send_text(viewer, activity_message(entries))
         state = self._state(viewer)
         if state != viewer.sent_state:
             viewer.sent_state = state
-            await self._send_text(viewer, state_message(state, now=self._clock.monotonic()))
+            await self._send_text(viewer, state_message(state, now=self.clock.monotonic()))
 
     def _state(self, viewer: _Viewer) -> ViewerState:
         control = viewer.control
         return ViewerState(
-            person_in_control=self._takeover.seconds_left() > 0,
+            person_in_control=self.takeover.seconds_left() > 0,
             you=control is not None and control.in_control,
             held=control is not None and control.has_taken_over,
-            open_sessions=self._windows.count(),
-            windows=tuple(self._windows.windows(viewer.grant.subject)),
+            open_sessions=self.windows.count(),
+            windows=tuple(self.windows.windows(viewer.grant.subject)),
         )
 
     async def _send_text(self, viewer: _Viewer, text: str) -> None:
@@ -268,7 +257,7 @@ class VncBridge:
         if viewer.grant.ends_at is None:
             await anyio.sleep_forever()
         else:
-            await anyio.sleep(max(0.0, viewer.grant.ends_at - self._clock.monotonic()))
+            await anyio.sleep(max(0.0, viewer.grant.ends_at - self.clock.monotonic()))
         return EXPIRED
 
 

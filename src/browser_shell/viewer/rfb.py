@@ -65,62 +65,55 @@ class ClientMessage:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """Size of a message, or of the part that must be read to determine it."""
-
-    bytes: int
-    complete: bool
-
-
-_Sizer: TypeAlias = Callable[[bytearray], _Size]
+_Sizer: TypeAlias = Callable[[bytearray], int]
+"""Returns the size of the message at the start of the buffer, or of its head while the head is incomplete."""
 
 
 def _fixed(size: int) -> _Sizer:
-    return lambda head: _Size(size, complete=True)
+    return lambda head: size
 
 
-def _size_of_encodings(head: bytearray) -> _Size:
+def _encodings_size(head: bytearray) -> int:
     if len(head) < 4:
-        return _Size(4, complete=False)
+        return 4
     (count,) = struct.unpack_from(">H", head, 2)
     if count > MAX_ENCODINGS:
         raise RfbRefused("too many encodings")
-    return _Size(4 + 4 * count, complete=True)
+    return 4 + 4 * int(count)
 
 
-def _size_of_fence(head: bytearray) -> _Size:
+def _fence_size(head: bytearray) -> int:
     if len(head) < 9:
-        return _Size(9, complete=False)
+        return 9
     if head[8] > MAX_FENCE_BYTES:
         raise RfbRefused("a fence that is too long")
-    return _Size(9 + head[8], complete=True)
+    return 9 + head[8]
 
 
-def _size_of_desktop_size(head: bytearray) -> _Size:
-    return _Size(8 + 16 * head[6], complete=True) if len(head) >= 8 else _Size(8, complete=False)
+def _desktop_size_size(head: bytearray) -> int:
+    return 8 + 16 * head[6] if len(head) >= 8 else 8
 
 
-def _size_of_qemu(head: bytearray) -> _Size:
+def _qemu_size(head: bytearray) -> int:
     if len(head) < 2:
-        return _Size(2, complete=False)
+        return 2
     if head[1] != _QEMU_KEY:
         raise RfbRefused("an unknown QEMU message")
-    return _Size(12, complete=True)
+    return 12
 
 
 _SIZES: dict[int, _Sizer] = {
     SET_PIXEL_FORMAT: _fixed(20),
-    SET_ENCODINGS: _size_of_encodings,
+    SET_ENCODINGS: _encodings_size,
     UPDATE_REQUEST: _fixed(10),
     KEY: _fixed(8),
     POINTER: _fixed(6),
     CUT_TEXT: _fixed(8),  # The text that follows is skipped, not buffered.
     CONTINUOUS_UPDATES: _fixed(10),
-    FENCE: _size_of_fence,
+    FENCE: _fence_size,
     XVP: _fixed(4),
-    SET_DESKTOP_SIZE: _size_of_desktop_size,
-    QEMU: _size_of_qemu,
+    SET_DESKTOP_SIZE: _desktop_size_size,
+    QEMU: _qemu_size,
 }
 _EFFECTS = {
     SET_PIXEL_FORMAT: Effect.PICTURE,
@@ -177,10 +170,10 @@ class ClientStream:
         if sizer is None:
             raise RfbRefused(f"unknown message type {kind}")
         size = sizer(self._buffer)
-        if not size.complete or len(self._buffer) < size.bytes:
+        if len(self._buffer) < size:
             return None
-        content = bytes(self._buffer[: size.bytes])
-        del self._buffer[: size.bytes]
+        content = bytes(self._buffer[:size])
+        del self._buffer[:size]
         return self._classify(kind, content)
 
     def _classify(self, kind: int, content: bytes) -> ClientMessage:

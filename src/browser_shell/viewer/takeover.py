@@ -23,26 +23,26 @@ TOOL = "viewer"
 log = structlog.get_logger()
 
 
+@dataclass(slots=True, kw_only=True)
 class Takeover:
     """Tracks the viewers that may control the display."""
 
-    def __init__(self, *, clock: Clock, audit: AuditLog, idle_seconds: float) -> None:
-        self.idle_seconds = idle_seconds
-        """Control gained by input alone ends this long after the last input."""
-        self._clock = clock
-        self._audit = audit
-        self._controls: list[ViewerControl] = []
+    clock: Clock
+    audit: AuditLog
+    idle_seconds: float
+    """Control gained by input alone ends this long after the last input."""
+    _controls: list[ViewerControl] = field(default_factory=list)
 
     def seconds_left(self) -> float:
         """Return how long agents should wait; 0 when no person is in control."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         return max((control.wait_seconds(now) for control in self._controls), default=0.0)
 
     @asynccontextmanager
     async def viewer_control(self, *, subject: str, viewer_id: str) -> AsyncIterator[ViewerControl]:
         """Register a control socket for as long as it is open. Its control ends with it at the latest."""
         control = ViewerControl(
-            subject=subject, viewer_id=viewer_id, clock=self._clock, audit=self._audit, idle_seconds=self.idle_seconds
+            subject=subject, viewer_id=viewer_id, clock=self.clock, audit=self.audit, idle_seconds=self.idle_seconds
         )
         self._controls.append(control)
         try:

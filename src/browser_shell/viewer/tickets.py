@@ -13,7 +13,6 @@ from starlette.types import Receive, Scope, Send
 from browser_shell.asgi.responses import refusal
 from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
-from browser_shell.core.decisions import Decision
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.json_values import parse_json
 from browser_shell.core.ports import AuditLog, Clock, NewId
@@ -118,37 +117,26 @@ class TicketEndpoint:
         if mode is None:
             return refusal(400, 'the body may be empty or {"mode": "view"} or {"mode": "control"}')
         decision = self.viewing.decide(principal.subject, mode)
-        if not decision.allowed:
-            return await self._refused(principal, mode, decision)
-        issued = self.tickets.issue(principal, mode)
+        issued = self.tickets.issue(principal, mode) if decision.allowed else ("", self.tickets.new_id())
         if issued is None:
             return refusal(429, "too many open tickets", {"Retry-After": str(self.tickets.seconds)})
         text, ticket_id = issued
+        record = AuditRecord(
+            kind=RecordKind.TICKET_ISSUED if decision.allowed else RecordKind.POLICY_BLOCKED,
+            call_id=ticket_id,
+            subject=principal.subject,
+            tool="viewer",
+            subcommand=mode.value,
+            rule_id="" if decision.allowed else decision.rule_id,
+        )
         try:
-            await self._record(principal, mode, ticket_id=ticket_id)
+            await self.audit.record(record)
         except AuditUnavailable:
             self.tickets.redeem(text)
             return refusal(503, "the server cannot record tickets, so it makes none")
+        if not decision.allowed:
+            return refusal(403, f"{decision.reason} (rule {decision.rule_id})")
         return JSONResponse({"ticket": text, "expires_in": self.tickets.seconds})
-
-    async def _refused(self, principal: Principal, mode: ViewMode, decision: Decision) -> Response:
-        try:
-            await self._record(principal, mode, ticket_id=self.tickets.new_id(), rule_id=decision.rule_id)
-        except AuditUnavailable:
-            return refusal(503, "the server cannot record tickets, so it makes none")
-        return refusal(403, f"{decision.reason} (rule {decision.rule_id})")
-
-    async def _record(self, principal: Principal, mode: ViewMode, *, ticket_id: str, rule_id: str = "") -> None:
-        await self.audit.record(
-            AuditRecord(
-                kind=RecordKind.POLICY_BLOCKED if rule_id else RecordKind.TICKET_ISSUED,
-                call_id=ticket_id,
-                subject=principal.subject,
-                tool="viewer",
-                subcommand=mode.value,
-                rule_id=rule_id,
-            )
-        )
 
 
 def _requested_mode(body: bytes) -> ViewMode | None:
