@@ -171,7 +171,7 @@ class Pipeline(Generic[PlanT]):
         max_seconds = plan.timeout_seconds + plan.overhead_seconds + RUNNER_GRACE_SECONDS
         execution_started_at = self.clock.monotonic()
         try:
-            async with lease.running(max_seconds):
+            async with lease.running():
                 with anyio.move_on_after(max_seconds):
                     return await self.runner.run(state.call, plan, _redacting(report_progress))
                 raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")

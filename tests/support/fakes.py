@@ -100,7 +100,7 @@ class UnlimitedLease:
         self.settled: list[CommandResult | None] = []
 
     @asynccontextmanager
-    async def running(self, most_seconds: float) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
         yield
 
     async def settle(self, result: CommandResult | None) -> None:

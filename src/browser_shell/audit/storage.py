@@ -7,7 +7,6 @@ import fcntl
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from browser_shell.core.errors import ConfigurationInvalid
@@ -15,33 +14,18 @@ from browser_shell.core.errors import ConfigurationInvalid
 _OWNER_ONLY = 0o600
 
 
-@dataclass(frozen=True, slots=True)
 class LogFiles:
     """Paths of one log. `audit.jsonl` is the active file; full files are `audit-000001.jsonl` and so on."""
 
-    active: Path
-
-    @property
-    def head(self) -> Path:
+    def __init__(self, active: Path) -> None:
+        self.active = active
+        self.head = active.with_suffix(".head")
         """A copy of the latest checkpoint, which reveals that the end of the log was cut."""
-        return self.active.with_suffix(".head")
-
-    @property
-    def key(self) -> Path:
-        return self.active.with_suffix(".key")
-
-    @property
-    def public_key(self) -> Path:
-        return self.active.with_suffix(".pub")
-
-    @property
-    def lock(self) -> Path:
-        return self.active.with_suffix(".lock")
-
-    @property
-    def next(self) -> Path:
+        self.key = active.with_suffix(".key")
+        self.public_key = active.with_suffix(".pub")
+        self.lock = active.with_suffix(".lock")
+        self.next = active.with_suffix(".next")
         """The next active file, before rotation renames it."""
-        return self.active.with_suffix(".next")
 
     def rotated(self) -> list[Path]:
         """List the full files, oldest first. Raises: OSError."""

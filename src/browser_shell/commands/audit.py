@@ -7,6 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,20 +130,15 @@ def _format_verdict(verdict: Verdict) -> str:
 
 def _tail(arguments: argparse.Namespace) -> int:
     log = _log(arguments)
-    try:
+    with suppress(KeyboardInterrupt), _report_os_errors(log):
         following = follow_entries(log, pause=_pause) if arguments.follow else iter(())
-        latest = deque(read_entries(log), maxlen=max(0, arguments.count))
         last_seq = 0.0
-        for entry in latest:
+        for entry in deque(read_entries(log), maxlen=max(0, arguments.count)):
             print(_format_entry(entry), flush=True)
             last_seq = entry.number("seq") or last_seq
         for entry in following:
             if (entry.number("seq") or 0) > last_seq:
                 print(_format_entry(entry), flush=True)
-    except KeyboardInterrupt:
-        pass
-    except OSError as cause:
-        raise _unreadable(log, cause) from cause
     return 0
 
 
@@ -158,24 +154,20 @@ def _format_entry(entry: Entry) -> str:
 
 def _export(arguments: argparse.Namespace) -> int:
     log = _log(arguments)
-    try:
+    with _report_os_errors(log):
         for item in export_records(log, _selection(arguments), key=_public_key(arguments)):
             sys.stdout.write(to_json_line(item))
-    except OSError as cause:
-        raise _unreadable(log, cause) from cause
     return 0
 
 
 def _report(arguments: argparse.Namespace) -> int:
     log, selection = _log(arguments), _selection(arguments)
     verdict = _verify_log(log, _public_key(arguments), [])
-    entries: Iterator[Entry] = (entry for entry in read_entries(log) if selection.matches(entry))
+    entries = (entry for entry in read_entries(log) if selection.matches(entry))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
     page = render_report(entries, verdict, title=f"browser-shell audit: {log}", created_at=created_at)
-    try:
+    with _report_os_errors(arguments.output):
         arguments.output.write_text(page, encoding="utf-8", errors="replace")
-    except OSError as cause:
-        raise _unreadable(arguments.output, cause) from cause
     print(f"written: {arguments.output}")
     return 0 if verdict.sound else _EXIT_DAMAGED
 
@@ -195,10 +187,8 @@ def _key(arguments: argparse.Namespace) -> int:
 
 
 def _verify_log(log: Path, key: PublicKey, known: list[bytes]) -> Verdict:
-    try:
+    with _report_os_errors(log):
         return verify_log(log, key=key, known=known)
-    except OSError as cause:
-        raise _unreadable(log, cause) from cause
 
 
 def _log(arguments: argparse.Namespace) -> Path:
@@ -224,14 +214,17 @@ def _selection(arguments: argparse.Namespace) -> Selection:
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with _report_os_errors(path):
         return path.read_bytes()
+
+
+@contextmanager
+def _report_os_errors(path: Path) -> Iterator[None]:
+    """Raises: ConfigurationInvalid instead of OSError."""
+    try:
+        yield
     except OSError as cause:
-        raise _unreadable(path, cause) from cause
-
-
-def _unreadable(path: Path, cause: OSError) -> ConfigurationInvalid:
-    return ConfigurationInvalid(f"{path}: {cause.strerror or cause}")
+        raise ConfigurationInvalid(f"{path}: {cause.strerror or cause}") from cause
 
 
 def _pause() -> None:

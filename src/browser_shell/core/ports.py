@@ -128,10 +128,8 @@ class Runner(Protocol[PlanT_contra]):
 class CallLease(Protocol):
     """Permission to run one call. The holder settles it exactly once, however the call ends."""
 
-    def running(self, max_seconds: float, /) -> AbstractAsyncContextManager[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Measure the execution inside the block, and cancel it when the budget of its task is used up.
-
-        The block ends by itself within `max_seconds`, so that a larger budget needs no timer.
 
         Raises: BudgetExceeded, unless the block raised a more important error (`errors.PRECEDENCE`).
         """

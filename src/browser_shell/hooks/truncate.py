@@ -28,7 +28,6 @@ _MARKER_ROOM = 40
 _LIST_SHARES, _OBJECT_SHARES = 4, 16
 """A child of at most 1/4 (list) or 1/16 (object) of the room is kept whole or left out. A larger one is truncated."""
 _SMALLEST_SHARE = 200
-_LONGEST_ESCAPE = len(r"\u0000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +105,7 @@ def _head(text: str, keep: int) -> str:
 
 def _cut_string(text: str, size: int) -> str:
     """Cut by the size in JSON, where a quote takes two characters and a control character six."""
-    if len(text) * _LONGEST_ESCAPE + 2 <= size or _size(text) <= size:
+    if _size(text) <= size:
         return text
     end = max(0, size - 2 - _MARKER_ROOM)
     escaped = compact_json(text[:end])[1:-1][:end]
@@ -196,17 +195,13 @@ class _Truncation:
         share = min(left, max(left // (_LIST_SHARES if isinstance(value, list) else _OBJECT_SHARES), _SMALLEST_SHARE))
         claims = []
         for key, item, overhead in islice(_children(value), room):
-            size = self._measure(item)
-            least = min(overhead + size.least, max(share, overhead + _MARKER_ROOM))
-            if key != MARKER_KEY:
-                claims.append(_Claim(key, item, overhead, least, overhead + size.full))
-        if len(claims) == len(value) and sum(claim.least for claim in claims) < room:
-            left = room - 1
-        else:
             # A key of more than half the room would displace all others.
-            claims = [claim for claim in claims if claim.overhead <= left // 2]
-            used = accumulate(claim.least for claim in claims)
-            claims = [claim for claim, total in zip(claims, used, strict=True) if total <= left]
+            if key != MARKER_KEY and overhead <= left // 2:
+                size = self._measure(item)
+                least = min(overhead + size.least, max(share, overhead + _MARKER_ROOM))
+                claims.append(_Claim(key, item, overhead, least, overhead + size.full))
+        used = accumulate(claim.least for claim in claims)
+        claims = [claim for claim, total in zip(claims, used, strict=True) if total <= left]
         level = _water_level([(claim.least, claim.most) for claim in claims], left)
         for claim in claims:
             yield claim, max(claim.least, min(level, claim.most)) - claim.overhead
@@ -239,12 +234,8 @@ def _strings(value: JsonValue) -> Iterator[str]:
 
 
 def _cut_strings(value: JsonValue, size: int) -> JsonValue:
-    match value:
-        case str():
-            return _cut_string(value, size)
-        case list():
-            return [_cut_strings(item, size) for item in value]
-        case dict():
-            return {key: _cut_strings(item, size) for key, item in value.items()}
-        case _:
-            return value
+    if isinstance(value, str):
+        return _cut_string(value, size)
+    if isinstance(value, list):
+        return [_cut_strings(item, size) for item in value]
+    return {key: _cut_strings(item, size) for key, item in value.items()} if isinstance(value, dict) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -38,15 +38,11 @@ class LimitsGate:
     slots: ConcurrencySlots
     clock: Clock
     new_id: NewId
-    is_local: bool = False
-    """Whether all counters are in this process. They never await, so they need no timeout."""
     counter_errors: tuple[type[Exception], ...] = (OSError,)
     """Exceptions of counters that cannot be reached. `TimeoutError` is an `OSError`."""
 
     async def admit(self, call: ToolCall) -> GateLease:
         """Raises: BudgetExceeded, RateLimited, LimitsUnavailable."""
-        if self.is_local:
-            return await self._admit(call)
         try:
             with anyio.fail_after(ADMIT_SECONDS):
                 return await self._admit(call)
@@ -101,32 +97,26 @@ class GateLease:
     lease_id: str
     ran_seconds: float = 0.0
 
-    def running(self, most_seconds: float) -> AbstractAsyncContextManager[None]:
-        """Raises: BudgetExceeded."""
-        return self._stop_at_budget() if self.task.seconds_left <= most_seconds else _Timer(self)
-
     @asynccontextmanager
-    async def _stop_at_budget(self) -> AsyncIterator[None]:
-        """Raises: BudgetExceeded."""
-        fault: BrowserShellError | None = None
-        with anyio.CancelScope() as scope:
-            scope.deadline = anyio.current_time() + self.task.seconds_left
+    async def running(self) -> AsyncIterator[None]:
+        """Measure the block, and cancel it when the budget of the task is used up. Raises: BudgetExceeded."""
+        clock, fault = self.gate.clock, None
+        started = clock.monotonic()
+        with anyio.move_on_after(self.task.seconds_left) as scope:
             try:
-                async with _Timer(self):
-                    yield
+                yield
             except BrowserShellError as error:
                 if not scope.cancel_called:
                     raise
                 fault = error
+            finally:
+                self.ran_seconds += clock.monotonic() - started
         if scope.cancelled_caught or fault is not None:
             exceeded = self.task.exceeded_after(self.ran_seconds)
             raise foremost(exceeded, fault) if fault is not None else exceeded
 
     async def settle(self, result: CommandResult | None) -> None:
         """Free the slot and charge the budget. Never raises: a slot that cannot be freed expires."""
-        if self.gate.is_local:
-            await self._settle(result)
-            return
         with anyio.move_on_after(SETTLE_SECONDS, shield=True) as deadline:
             try:
                 await self._settle(result)
@@ -143,20 +133,6 @@ class GateLease:
         await self.gate.slots.give_back(self.slot_key, self.lease_id)
 
 
-@dataclass(slots=True)
-class _Timer:
-    """Add the duration of the block to the lease."""
-
-    lease: GateLease
-    started: float = 0.0
-
-    async def __aenter__(self) -> None:
-        self.started = self.lease.gate.clock.monotonic()
-
-    async def __aexit__(self, *_: object) -> None:
-        self.lease.ran_seconds += self.lease.gate.clock.monotonic() - self.started
-
-
 def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGate:
     """Build a gate with counters in this process."""
     counters = MonotonicCounters(clock=clock)
@@ -167,7 +143,6 @@ def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGa
         slots=LocalSlots(),
         clock=clock,
         new_id=new_id,
-        is_local=True,
     )
 
 

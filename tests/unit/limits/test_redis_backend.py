@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -80,7 +79,7 @@ async def test_budgets_are_shared(redis: RedisServer) -> None:
         assert [await outcome(gate, "click", result=FAILED) for gate in (one, other)] == ["", ""]
         assert await outcome(one, "click") == "limits.budget.retries"
         lease = await one.admit(a_call())
-        async with lease.running(math.inf):
+        async with lease.running():
             assert isinstance(one.clock, FakeClock)
             one.clock.advance(6)
         await lease.settle(OK)
@@ -222,7 +221,7 @@ async def test_a_slow_redis_refuses_calls_instead_of_delaying_them(redis: RedisS
         relay_to_redis.seconds = 0
         assert await outcome(gate) == ""
         lease = await gate.admit(a_call("click"))
-        async with lease.running(math.inf):
+        async with lease.running():
             assert isinstance(gate.clock, FakeClock)
             gate.clock.advance(1)
         relay_to_redis.seconds = 0.95
