@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 import anyio
 
 from browser_shell.browser.session import Session
-from browser_shell.core.pages import Dialog
+from browser_shell.browser.tabs import Dialog
 
 DIALOG_GRACE_SECONDS = 0.5
 """Time that a command has to finish after it opened a dialog."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -26,8 +26,9 @@ from browser_shell.browser.results import failed, is_wedged, lost_its_page, succ
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tab_dialog_commands import run_dialog, run_tab
+from browser_shell.browser.tabs import Dialog
 from browser_shell.core.calls import Principal, ToolCall
-from browser_shell.core.egress import Requester
+from browser_shell.core.egress import Denial, Requester
 from browser_shell.core.errors import (
     BrowserUnavailable,
     DialogOpen,
@@ -36,9 +37,8 @@ from browser_shell.core.errors import (
     SandboxUnavailable,
 )
 from browser_shell.core.human_control import refuse_while_human_controls
-from browser_shell.core.pages import Dialog
 from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.ports import Clock, DenialReader, HumanControl, ReportProgress
+from browser_shell.core.ports import Clock, HumanControl, ReportProgress
 from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.process.plain_files import take_file
 
@@ -72,7 +72,8 @@ class BrowserSandbox:
 
     sessions: Sessions
     driver: AgentBrowserDriver
-    denials: DenialReader
+    denials_since: Callable[[Requester, float], list[Denial]]
+    """Returns the connections of a session that the egress proxy denied since a moment in monotonic seconds."""
     human: HumanControl
     clock: Clock
     limits: ArtifactLimits
@@ -119,7 +120,7 @@ class BrowserSandbox:
                 await session.abandon_page()
             raise
         requester = Requester(subject=principal.subject, session_id=plan.session_id)
-        denials = self.denials.since(requester, session.denials_reported_until)
+        denials = self.denials_since(requester, session.denials_reported_until)
         result, denial_notes = report_policy_denials(result, denials, started_at)
         session.denials_reported_until = self.clock.monotonic()
         new_tabs = [tab.tab_id for tab in session.tabs() if tab.tab_id not in tabs_before]

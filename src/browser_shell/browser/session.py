@@ -15,10 +15,9 @@ from browser_shell.browser.chromium.process import NO_BYPASS
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.devtools.client import DevTools, DevToolsRefused
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
-from browser_shell.browser.tabs import ContextTabs, OpenTab, TabTracker
+from browser_shell.browser.tabs import ContextTabs, Dialog, OpenTab, Tab, TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone
-from browser_shell.core.pages import Dialog, Tab
 
 _CLOSE_SECONDS = 2.0
 _CRASH_SECONDS = 0.3

@@ -10,10 +10,27 @@ import anyio
 
 from browser_shell.browser.devtools.client import DevTools, DevToolsEvent
 from browser_shell.core.json_values import JsonObject
-from browser_shell.core.pages import Dialog, Tab
 
 _MAX_ALERTS = 3
 _ALERT_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tab:
+    """One tab of a session. Tab ids are numbered per session and reveal nothing about other sessions."""
+
+    tab_id: str
+    url: str
+    title: str
+    active: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialog:
+    """A JavaScript dialog, which blocks its page until it is answered. The message comes from the page."""
+
+    kind: str
+    message: str
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from typing_extensions import TypeVar
@@ -14,9 +13,8 @@ from browser_shell.core.access import SessionWindow
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
 from browser_shell.core.decisions import Decision
-from browser_shell.core.egress import Denial, IpAddress, Requester
+from browser_shell.core.egress import IpAddress
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.pages import Dialog, Tab
 from browser_shell.core.plans import BrowserCommand, Plan
 from browser_shell.core.records import AuditRecord
 from browser_shell.core.results import CommandResult, ToolOutcome
@@ -182,77 +180,6 @@ class CallHandler(Protocol):
 
     def handle(self, call: ToolCall, report_progress: ReportProgress = ignore_progress, /) -> Awaitable[ToolOutcome]:
         """Raises: UnknownTool; PolicyBlocked for a reserved tool name."""
-
-
-class DriverProcesses(Protocol):
-    """What sessions need of the driver: that nothing of it outlives them."""
-
-    async def kill(self, name: str) -> None:
-        """Ends the daemon of the driver's session `name` at once and removes its files."""
-
-
-class DenialReader(Protocol):
-    """Connections that the egress proxy refused."""
-
-    def since(self, requester: Requester, moment: float) -> list[Denial]: ...
-
-
-class BrowserSession(Protocol):
-    """One session, held by one call at a time."""
-
-    name: str
-    """The driver's name for it."""
-    directory: Path
-    """Where files made for this session go."""
-    active: str
-    """Target id of the tab that commands act on."""
-    bound: str
-    """Target id that the driver acts on."""
-    denials_told: float
-    """Refused connections before this monotonic moment have been told to the agent."""
-
-    async def prepare(self, *, starts_page: bool) -> list[str]:
-        """Raises: SessionGone, BrowserUnavailable."""
-
-    async def refresh_tabs(self) -> None: ...
-
-    def tabs(self) -> list[Tab]: ...
-
-    def target_of(self, tab_id: str) -> str | None: ...
-
-    def dialog(self) -> Dialog | None: ...
-
-    def take_alerts(self) -> list[str]:
-        """What pages said in alerts since this was asked last, the last few."""
-
-    def watch(self, on_trouble: Callable[[], None] | None) -> None:
-        """Calls it whenever a dialog opens or a tab goes, and at once where that has happened already.
-
-        Until another one is given, or None.
-        """
-
-    async def tab_closing(self) -> None: ...
-
-    async def answer_dialog(self, *, accept: bool, text: str | None) -> None: ...
-
-    async def close_tab(self, target_id: str) -> None: ...
-
-    async def abandon_page(self) -> None: ...
-
-    async def browser_is_gone(self) -> bool:
-        """Whether the browser that held this session's pages has ended, or does so within a moment."""
-
-
-class BrowserSessions(Protocol):
-    """All sessions of the box."""
-
-    def hold(self, subject: str, session_id: str) -> AbstractAsyncContextManager[BrowserSession]:
-        """Raises: TryLater."""
-
-    def name_of(self, subject: str, session_id: str) -> str:
-        """The driver's name for a session, whether it is open or not."""
-
-    async def close(self, subject: str, session_id: str) -> bool: ...
 
 
 class HumanControl(Protocol):

@@ -268,7 +268,7 @@ def build_browser(
     sandbox = BrowserSandbox(
         sessions=sessions,
         driver=driver,
-        denials=denials,
+        denials_since=denials.since,
         human=human,
         clock=clock,
         limits=_artifact_limits(settings),

@@ -12,7 +12,7 @@ import pytest
 
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.session import Session
-from browser_shell.core.pages import Dialog, Tab
+from browser_shell.browser.tabs import Dialog, Tab
 
 CONFIRM = Dialog(kind="confirm", message="sure?")
 ALERT = Dialog(kind="alert", message="done")

@@ -92,7 +92,7 @@ async def test_call_that_waited_for_its_session_is_refused_too() -> None:
     sandbox = BrowserSandbox(
         sessions=cast(Sessions, sessions),
         driver=None,  # type: ignore[arg-type]  # never called
-        denials=RecentDenials(),
+        denials_since=RecentDenials().since,
         human=person,
         clock=FakeClock(),
         limits=ArtifactLimits(screenshot_format="png", screenshot_quality=80, max_image_bytes=1, max_pdf_bytes=1),
