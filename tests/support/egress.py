@@ -120,11 +120,6 @@ class OriginConnection(AsyncResource):
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-def resolving_to(port: int, **more: object) -> dict[str, object]:
-    """Return an `open` section that resolves both example hosts to an origin."""
-    return {"unsafe_resolve": {f"{name}.example": f"127.0.0.1:{port}" for name in ("page", "other")}, **more}
-
-
 def get(path: str = "/", *headers: str, host: str = "page.example", end: bool = True) -> bytes:
     lines = [f"GET http://{host}{path} HTTP/1.1", f"Host: {host}", *headers, *(["Connection: close"] if end else [])]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
@@ -214,6 +209,17 @@ async def running_proxy(
         tasks.start_soon(EgressProxy(dialer=dialer, requester_at=requester_at).serve, listener)
         yield running
         tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def proxied(
+    behave: Callable[[OriginConnection], Awaitable[None]], policy: Mapping[str, Any] | None = None, **fields: Any
+) -> AsyncIterator[tuple[Origin, RunningProxy]]:
+    """Run an origin, and a proxy that finds it under both example hosts."""
+    async with running_origin(behave) as origin:
+        hosts = {f"{name}.example": f"127.0.0.1:{origin.port}" for name in ("page", "other")}
+        async with running_proxy({"unsafe_resolve": hosts, **(policy or {})}, **fields) as proxy:
+            yield origin, proxy
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -1,1 +1,1 @@
-"""What leaves the box."""
+"""The network access of the browser."""

@@ -34,10 +34,6 @@ class EgressFailed(Exception):
     """The policy allows the connection, but the host does not accept it."""
 
 
-async def _connect(address: str, port: int) -> SocketStream:
-    return await anyio.connect_tcp(address, port)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialled:
     """A connection to a host that the policy allows."""
@@ -55,7 +51,7 @@ class Dialer:
     audit: AuditLog
     clock: Clock
     on_denial: Callable[[Denial], None]
-    connect: Callable[[str, int], Awaitable[SocketStream]] = _connect
+    connect: Callable[[str, int], Awaitable[SocketStream]] = anyio.connect_tcp
     """Takes an address, never a name: a second lookup could return an address that no decision was made about."""
 
     async def dial(self, requester: Requester, url: str) -> Dialled:

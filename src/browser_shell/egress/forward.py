@@ -9,25 +9,16 @@ import anyio
 from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, copy_body
 from browser_shell.http1.heads import Framing, Headers, MessageInvalid, Request, Response, parse_response, write_head
 
-MAX_RESPONSE_HEAD_BYTES = 256 * 1024
 _RESPONSE_SECONDS = 300.0
 _SMALL_RESPONSE_SECONDS = 1.0
 _MAX_SMALL_BYTES = 128 * 1024
 _MAX_PIPELINED_BYTES = 64 * 1024
 _HOP_BY_HOP = frozenset(
-    {
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"upgrade",
-    }
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te upgrade".split()
 )
 """Fields for one connection only (RFC 9110 §7.6.1)."""
-_WRITTEN_BY_PROXY = frozenset({b"host", b"content-length", b"transfer-encoding", b"trailer"})
-"""Fields that name the host and the end of the body. They are written anew, so that there is one of each."""
+_WRITTEN_BY_PROXY = frozenset(b"host content-length transfer-encoding trailer".split())
+"""Fields that name the host and the end of the body. The proxy writes its own, so that there is one of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +42,7 @@ async def exchange(client: HttpConnection, upstream: Upstream, request: Request,
     response: Response | None = None
     body: bytes | None = None
     if request.framing is Framing.NONE:
-        # Most responses are small and arrive at once. Without the tasks of a concurrent exchange they take 0.23
+        # Most responses are small and arrive at once. Without the tasks of a concurrent exchange they take 0.28
         # instead of 0.48 ms of CPU time (2 kB on loopback, 2026-11-17).
         with anyio.move_on_after(_SMALL_RESPONSE_SECONDS):
             response = await _read_response(client, origin, request)

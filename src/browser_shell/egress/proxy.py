@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 from browser_shell.core.egress import Requester
 from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, join_streams
 from browser_shell.egress.dialer import Dialer, Dialled, EgressDenied, EgressFailed
-from browser_shell.egress.forward import MAX_RESPONSE_HEAD_BYTES, Upstream, exchange
+from browser_shell.egress.forward import Upstream, exchange
 from browser_shell.http1.heads import (
     MessageInvalid,
     Request,
@@ -35,6 +36,7 @@ _MAX_CONNECTIONS = 384
 _MAX_CONNECTIONS_PER_SESSION = 128
 """Chromium opens at most 32 connections and 32 WebSockets to one proxy address."""
 _MAX_REQUEST_HEAD_BYTES = 64 * 1024
+_MAX_RESPONSE_HEAD_BYTES = 256 * 1024
 _HEAD_SECONDS = 60.0
 _LINGER_SECONDS = 1.0
 _ACCEPT_RETRY_SECONDS = 0.1
@@ -44,6 +46,14 @@ _BLOCKED_PAGE = """<!doctype html><meta charset=utf-8><title>Blocked by policy</
 <body style="font:16px/1.5 sans-serif;max-width:40em;margin:4em auto;padding:0 1em">
 <h1>Blocked by policy</h1><p>{reason}</p><p>Rule: <code>{rule}</code></p></body>
 """
+
+
+class _Refused(Exception):
+    """A request that the proxy answers itself, and after which it ends the connection."""
+
+    def __init__(self, status: int, reason: str, page: str = "") -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.page = status, reason, page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,91 +92,75 @@ class EgressProxy:
         open_connections[requester] += 1
         client = HttpConnection(stream, RequestHeadReader(max_bytes=_MAX_REQUEST_HEAD_BYTES))
         try:
-            await self._serve_requests(client, requester)
-        except CONNECTION_ENDED:
-            return
+            with suppress(*CONNECTION_ENDED):
+                try:
+                    await self._serve_requests(client, requester)
+                except _Refused as refused:
+                    await _send_refusal(client, refused)
         finally:
             open_connections[requester] -= 1
             if not open_connections[requester]:
                 del open_connections[requester]
 
     async def _serve_requests(self, client: HttpConnection, requester: Requester | None) -> None:
+        """Serve the requests of one connection. Raises: _Refused, or one of CONNECTION_ENDED."""
         upstream: Upstream | None = None
         try:
             while True:
                 with anyio.fail_after(_HEAD_SECONDS):
                     request = await _read_request(client)
-                if request is None:
-                    return
+                target = request.target.decode("ascii")
                 if requester is None:
                     # Background requests of the browser belong to no session. They are refused without a record.
-                    await _respond(client, 403, "Forbidden")
-                    return
+                    raise _Refused(403, "Forbidden")
                 if request.method == b"CONNECT":
-                    await self._tunnel(client, requester, request)
+                    await self._tunnel(client, requester, target)
                     return
-                upstream = await self._forward(client, requester, request, upstream)
-                if upstream is None:
+                origin, path = _split_url(target)
+                if upstream is None or upstream.origin != origin:
+                    if upstream is not None:
+                        await upstream.connection.stream.aclose()
+                    upstream = await self._connect_to_origin(requester, origin)
+                if not await exchange(client, upstream, request, path):
                     return
         finally:
             if upstream is not None:
                 await upstream.connection.stream.aclose()
 
-    async def _tunnel(self, client: HttpConnection, requester: Requester, request: Request) -> None:
-        authority = request.target.decode("ascii")
-        server = await self._dial(client, requester, f"https://{authority}/")
-        if server is None:
-            return
-        async with server.stream as stream:
+    async def _tunnel(self, client: HttpConnection, requester: Requester, authority: str) -> None:
+        dialled = await self._dial(requester, f"https://{authority}/")
+        async with dialled.stream as server:
             await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
             if not client.buffer:
                 with anyio.fail_after(_HEAD_SECONDS):
                     await client.fill_buffer()
             if not client.buffer.startswith(_TLS_HANDSHAKE):
-                # Browsers send ws:// through a tunnel too. Only its first bytes show that it is not encrypted.
+                # Browsers send ws:// through a tunnel too. Only its first byte shows that it is not encrypted.
                 try:
                     await self.dialer.check_plaintext_tunnel(requester, f"http://{authority}/")
                 except EgressDenied:
                     return  # There is no way to send a refusal inside a tunnel.
-            await stream.send(client.take_buffer())
-            await join_streams(client.stream, stream)
+            await server.send(client.take_buffer())
+            await join_streams(client.stream, server)
 
-    async def _forward(
-        self, client: HttpConnection, requester: Requester, request: Request, upstream: Upstream | None
-    ) -> Upstream | None:
-        """Forward one plain request. Returns the connection for the next one, or None to close the client's."""
-        origin, path = _split_url(request.target.decode("ascii"))
-        if upstream is None or upstream.origin != origin:
-            if upstream is not None:
-                await upstream.connection.stream.aclose()
-            server = await self._dial(client, requester, f"{origin}/")
-            if server is None:
-                return None
-            upstream = Upstream(
-                origin=origin,
-                authority=urlsplit(server.target.href).netloc,
-                connection=HttpConnection(server.stream, ResponseHeadReader(max_bytes=MAX_RESPONSE_HEAD_BYTES)),
-            )
-        is_reusable = False
-        try:
-            is_reusable = await exchange(client, upstream, request, path)
-        finally:
-            if not is_reusable:
-                await upstream.connection.stream.aclose()
-        return upstream if is_reusable else None
+    async def _connect_to_origin(self, requester: Requester, origin: str) -> Upstream:
+        dialled = await self._dial(requester, f"{origin}/")
+        return Upstream(
+            origin=origin,
+            authority=urlsplit(dialled.target.href).netloc,
+            connection=HttpConnection(dialled.stream, ResponseHeadReader(max_bytes=_MAX_RESPONSE_HEAD_BYTES)),
+        )
 
-    async def _dial(self, client: HttpConnection, requester: Requester, url: str) -> Dialled | None:
-        """Connect to the host of `url`. Returns None after a refusal or failure, with the response already sent."""
+    async def _dial(self, requester: Requester, url: str) -> Dialled:
         try:
             return await self.dialer.dial(requester, url)
         except EgressDenied as denied:
             decision = denied.decision
             page = _BLOCKED_PAGE.format(reason=escape(decision.reason), rule=escape(decision.rule_id))
-            await _respond(client, 403, "Blocked by policy", page.encode(), "text/html; charset=utf-8")
-        except EgressFailed:
+            raise _Refused(403, "Blocked by policy", page) from denied
+        except EgressFailed as failed:
             # The empty body makes the browser report a failed navigation instead of showing a page.
-            await _respond(client, 502, "Bad Gateway")
-        return None
+            raise _Refused(502, "Bad Gateway") from failed
 
 
 async def _accept(listener: SocketListener) -> SocketStream:
@@ -179,19 +173,14 @@ async def _accept(listener: SocketListener) -> SocketStream:
             await anyio.sleep(_ACCEPT_RETRY_SECONDS)
 
 
-async def _read_request(client: HttpConnection) -> Request | None:
-    """Read the next request. Returns None when it was invalid and a response has been sent.
-
-    Raises: anyio.EndOfStream when the client has closed the connection.
-    """
+async def _read_request(client: HttpConnection) -> Request:
+    """Raises: _Refused, or anyio.EndOfStream when the client has closed the connection."""
     try:
         request = parse_request(await client.read_head())
     except MessageInvalid as invalid:
-        await _respond(client, invalid.status, "Invalid request")
-        return None
+        raise _Refused(invalid.status, "Invalid request") from invalid
     if not _has_proxy_target(request):
-        await _respond(client, 400, "This is a proxy")
-        return None
+        raise _Refused(400, "This is a proxy")
     return request
 
 
@@ -211,12 +200,9 @@ def _split_url(url: str) -> tuple[str, str]:
     return f"http://{rest[:end]}", path if path.startswith("/") else f"/{path}"
 
 
-async def _respond(
-    client: HttpConnection, status: int, reason: str, body: bytes = b"", content_type: str = "text/plain"
-) -> None:
-    """Send a response of the proxy itself, and end the connection."""
-    headers = {"Content-Type": content_type, "Cache-Control": "no-store"}
-    await client.send(write_final_response(status, reason, headers, body))
+async def _send_refusal(client: HttpConnection, refused: _Refused) -> None:
+    headers = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store"}
+    await client.send(write_final_response(refused.status, refused.reason, headers, refused.page.encode()))
     # Closing a socket with unread input resets the connection, and the client would lose the response.
     await client.stream.send_eof()
     with anyio.move_on_after(_LINGER_SECONDS):

@@ -1,7 +1,7 @@
 """One connection of the public listener: uvicorn behind a strict HTTP/1.1 parser, with timeouts.
 
 uvicorn accepts the connection. Before its parser sees a request, `http1` parses the head strictly, works out where the
-body ends and serialises the request anew. Both parsers therefore see the same request, which prevents smuggling.
+body ends and serialises a clean request. Both parsers therefore see the same request, which prevents smuggling.
 """
 
 from __future__ import annotations

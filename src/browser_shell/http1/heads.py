@@ -20,20 +20,9 @@ _CONTENT_LENGTH = re.compile(rb"[0-9]{1,15}")
 _WEBSOCKET_KEY = re.compile(rb"[A-Za-z0-9+/]{22}==")
 _CONTROL_CHARACTER = rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 _SINGLETONS = (
-    b"authorization",
-    b"content-encoding",
-    b"content-length",
-    b"content-type",
-    b"expect",
-    b"host",
-    b"mcp-protocol-version",
-    b"mcp-session-id",
-    b"origin",
-    b"sec-websocket-key",
-    b"sec-websocket-version",
-    b"transfer-encoding",
-    b"upgrade",
-)
+    b"authorization content-encoding content-length content-type expect host mcp-protocol-version mcp-session-id "
+    b"origin sec-websocket-key sec-websocket-version transfer-encoding upgrade"
+).split()
 """Request fields that may occur once. Implementations differ in whether the first or the last of two counts."""
 
 
