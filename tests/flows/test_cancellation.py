@@ -1,4 +1,4 @@
-"""A client that goes away, or changes its mind, stops the work."""
+"""A client disconnect or a cancel notification stops the call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def last_record(audit: RecordingAudit) -> str:
 
 
 @pytest.mark.promise("mcp:disconnect-stops-the-work")
-async def test_a_client_that_vanishes_stops_the_sandbox(connect: Connect) -> None:
+async def test_disconnect_stops_the_call(connect: Connect) -> None:
     audit, sandbox = RecordingAudit(), HangingSandbox()
     async with connect(a_pipeline(audit=audit, sandbox=sandbox)) as client:
         async with anyio.create_task_group() as tasks:
@@ -54,7 +54,7 @@ async def test_a_client_that_vanishes_stops_the_sandbox(connect: Connect) -> Non
         ),
     ],
 )
-async def test_one_that_made_the_server_stop_reading_is_missed_too(padding: int, more: str) -> None:
+async def test_disconnect_is_noticed_after_a_large_body_or_an_upgrade_offer(padding: int, more: str) -> None:
     audit, sandbox = RecordingAudit(), HangingSandbox()
     async with serving(a_pipeline(audit=audit, sandbox=sandbox)) as address:
         url = httpx2.URL(address)
@@ -80,7 +80,7 @@ async def open_session(http: httpx2.AsyncClient) -> dict[str, str]:
 
 
 @pytest.mark.promise("mcp:disconnect-stops-the-work")
-async def test_a_client_that_vanishes_from_a_session_stops_the_sandbox_and_the_session_lives() -> None:
+async def test_disconnect_stops_a_call_of_a_session_and_the_session_stays_open() -> None:
     audit, sandbox = RecordingAudit(), HangingSandbox()
     pipeline = a_pipeline(audit=audit, sandbox=sandbox)
     async with serving(pipeline) as address, httpx2.AsyncClient(base_url=address, timeout=10) as http:
@@ -101,7 +101,7 @@ async def test_a_client_that_vanishes_from_a_session_stops_the_sandbox_and_the_s
 
 
 @pytest.mark.promise("mcp:cancelled-stops-the-work")
-async def test_a_cancel_notification_stops_the_sandbox() -> None:
+async def test_cancel_notification_stops_the_call() -> None:
     audit, sandbox = RecordingAudit(), HangingSandbox()
     pipeline = a_pipeline(audit=audit, sandbox=sandbox)
     async with serving(pipeline) as address, httpx2.AsyncClient(base_url=address, timeout=10) as http:
@@ -121,7 +121,7 @@ async def test_a_cancel_notification_stops_the_sandbox() -> None:
         assert await last_record(audit) == "CANCELLED"
 
 
-async def test_a_server_that_stops_stops_the_work_too(era: str) -> None:
+async def test_stopping_the_server_stops_the_call(era: str) -> None:
     audit, sandbox = RecordingAudit(), HangingSandbox()
     async with httpx2.AsyncClient(timeout=30) as http, anyio.create_task_group() as tasks:
         async with serving(a_pipeline(audit=audit, sandbox=sandbox)) as address:

@@ -1,4 +1,4 @@
-"""The HTTP edge: which requests get as far as the pipeline."""
+"""Which HTTP requests reach the pipeline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER_PATHS = ["/", "/mcp/", "/mcp/x", "//mcp", "/MCP", "/v1/shell/exec", "/docs
 
 @pytest.mark.promise("gateway:everything-else-is-403")
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "PUT"])
-async def test_every_other_path_is_forbidden(method: str) -> None:
+async def test_other_paths_are_forbidden(method: str) -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient() as http:
         for path in OTHER_PATHS:
             response = await http.request(method, address + path, headers=BOTH)
@@ -31,7 +31,7 @@ async def test_every_other_path_is_forbidden(method: str) -> None:
             assert response.headers["content-type"].startswith("text/plain")
 
 
-async def test_a_websocket_is_forbidden_too() -> None:
+async def test_websocket_is_forbidden_without_a_viewer() -> None:
     upgrade = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -42,7 +42,7 @@ async def test_a_websocket_is_forbidden_too() -> None:
         assert (await http.get(f"{address}/websockify", headers=upgrade)).status_code == 403
 
 
-async def test_nothing_says_what_the_server_is_made_of(connect: Connect) -> None:
+async def test_response_does_not_name_the_server_software(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
         assert "server" not in (await client.post("tools/list")).headers
 
@@ -51,7 +51,7 @@ async def test_nothing_says_what_the_server_is_made_of(connect: Connect) -> None
     "accept", ["application/json", "text/html,application/xml;q=0.9,*/*;q=0.8", "*/*", "text/*", ""]
 )
 @pytest.mark.parametrize("version", [{}, {"MCP-Protocol-Version": "2026-07-28"}, {"Mcp-Session-Id": "none"}])
-async def test_a_get_that_names_no_event_stream_is_406(accept: str, version: dict[str, str]) -> None:
+async def test_get_without_event_stream_in_accept_is_406(accept: str, version: dict[str, str]) -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient() as http:
         response = await http.get(f"{address}/mcp", headers={"Accept": accept, **version})
     assert response.status_code == 406
@@ -59,7 +59,7 @@ async def test_a_get_that_names_no_event_stream_is_406(accept: str, version: dic
     assert "mcp-session-id" not in response.headers
 
 
-async def test_a_post_that_accepts_no_event_stream_is_406(connect: Connect) -> None:
+async def test_post_without_event_stream_in_accept_is_406(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
         headers, content = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers={**headers, "Accept": "application/json"}, json=content)
@@ -84,9 +84,7 @@ async def test_a_post_that_accepts_no_event_stream_is_406(connect: Connect) -> N
         ({"Origin": "http://localhost:18080", "Host": "localhost:18080"}, 200),
     ],
 )
-async def test_only_this_machine_may_talk_to_a_loopback_server(
-    connect: Connect, headers: dict[str, str], status: int
-) -> None:
+async def test_loopback_server_checks_host_and_origin(connect: Connect, headers: dict[str, str], status: int) -> None:
     sandbox = RecordingSandbox()
     async with connect(a_pipeline(sandbox=sandbox)) as client:
         own, content = client.build_request("tools/call", call_params())
@@ -95,7 +93,7 @@ async def test_only_this_machine_may_talk_to_a_loopback_server(
     assert len(sandbox.ran) == (1 if status == 200 else 0)
 
 
-async def test_a_body_that_is_too_large_is_413(connect: Connect) -> None:
+async def test_too_large_body_is_413(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
         headers, _ = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers=headers, content=b"x" * (MAX_MESSAGE_BYTES + 1))
@@ -105,7 +103,7 @@ async def test_a_body_that_is_too_large_is_413(connect: Connect) -> None:
 @pytest.mark.parametrize(
     "content", [b"{", b'{"initialize"', b"[]", b"\xff", b'{"jsonrpc":"2.0","id":1}', b"[" * 100_000]
 )
-async def test_a_body_that_is_no_request_is_400(connect: Connect, content: bytes) -> None:
+async def test_body_that_is_not_a_request_is_400(connect: Connect, content: bytes) -> None:
     async with connect(a_pipeline()) as client:
         headers, _ = client.build_request("tools/list")
         assert (await client.http.post("/mcp", headers=headers, content=content)).status_code == 400
@@ -122,14 +120,14 @@ async def test_a_body_that_is_no_request_is_400(connect: Connect, content: bytes
         ("APPLICATION/JSON", 200),
     ],
 )
-async def test_only_json_is_read(connect: Connect, kind: str, status: int) -> None:
+async def test_content_type_must_be_json(connect: Connect, kind: str, status: int) -> None:
     async with connect(a_pipeline()) as client:
         headers, content = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers={**headers, "Content-Type": kind}, json=content)
     assert response.status_code == status
 
 
-async def test_a_compressed_body_is_not_unpacked(connect: Connect) -> None:
+async def test_compressed_body_is_refused(connect: Connect) -> None:
     async with connect(a_pipeline()) as client:
         headers, _ = client.build_request("tools/list")
         bomb = gzip.compress(bytes(8 * 1024 * 1024))
@@ -153,7 +151,7 @@ async def test_a_compressed_body_is_not_unpacked(connect: Connect) -> None:
         b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
     ],
 )
-async def test_what_two_readers_could_read_differently_is_not_read(connect: Connect, content: bytes) -> None:
+async def test_ambiguous_json_is_refused(connect: Connect, content: bytes) -> None:
     async with connect(a_pipeline()) as client:
         headers, _ = client.build_request("tools/list")
         response = await client.http.post("/mcp", headers=headers, content=content)
@@ -161,7 +159,7 @@ async def test_what_two_readers_could_read_differently_is_not_read(connect: Conn
     assert not any(word in response.text for word in ("pydantic", "http", "Traceback"))
 
 
-async def test_brackets_in_a_text_are_not_depth() -> None:
+async def test_brackets_inside_a_string_do_not_count_as_nesting() -> None:
     sandbox = RecordingSandbox()
     async with serving(a_pipeline(sandbox=sandbox)) as address, httpx2.AsyncClient() as http:
         content = body("tools/call", call_params("fill", "#a", '\\"' + "[" * 500))
@@ -169,7 +167,7 @@ async def test_brackets_in_a_text_are_not_depth() -> None:
     assert sandbox.ran[0][1].operands[1] == '\\"' + "[" * 500
 
 
-async def test_an_unknown_protocol_version_is_400() -> None:
+async def test_unknown_protocol_version_is_400() -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient() as http:
         headers = {**modern_headers("tools/list"), "MCP-Protocol-Version": "1900-01-01"}
         meta = {**ENVELOPE, "io.modelcontextprotocol/protocolVersion": "1900-01-01"}
@@ -177,7 +175,7 @@ async def test_an_unknown_protocol_version_is_400() -> None:
     assert (response.status_code, response.json()["error"]["code"]) == (400, -32022)
 
 
-async def test_the_list_may_be_cached_in_the_modern_era() -> None:
+async def test_tool_list_may_be_cached_in_the_modern_protocol() -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient() as http:
         result: dict[str, Any] = {}
         for method in ("tools/list", "server/discover"):
@@ -187,7 +185,7 @@ async def test_the_list_may_be_cached_in_the_modern_era() -> None:
         assert result["capabilities"] == {"tools": {"listChanged": False}}
 
 
-async def test_a_handshake_opens_a_session_that_offers_only_tools() -> None:
+async def test_initialize_opens_a_session_that_offers_only_tools() -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient() as http:
         response = await http.post(f"{address}/mcp", headers=BOTH, json=body("initialize", INITIALIZE))
         result, session = message(response)["result"], response.headers["mcp-session-id"]
@@ -204,7 +202,7 @@ async def test_a_handshake_opens_a_session_that_offers_only_tools() -> None:
         assert (await http.post(f"{address}/mcp", headers=headers, json=body("tools/list"))).status_code == 404
 
 
-async def test_a_handshake_that_arrives_in_pieces_opens_a_session() -> None:
+async def test_initialize_in_two_segments_opens_a_session() -> None:
     whole = json.dumps(body("initialize", INITIALIZE)).encode()
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -217,7 +215,7 @@ async def test_a_handshake_that_arrives_in_pieces_opens_a_session() -> None:
     assert "mcp-session-id" in response.headers
 
 
-async def test_without_a_handshake_no_session_is_made() -> None:
+async def test_call_without_initialize_opens_no_session() -> None:
     async with serving(a_pipeline()) as address, httpx2.AsyncClient() as http:
         content = body("tools/call", call_params("fill", "#a", '"initialize"'))
         response = await http.post(f"{address}/mcp", headers=BOTH, json=content)
@@ -226,14 +224,17 @@ async def test_without_a_handshake_no_session_is_made() -> None:
 
 
 @pytest.mark.promise("mcp:calls-belong-to-their-caller")
-async def test_a_session_answers_only_the_subject_that_opened_it() -> None:
+async def test_session_serves_only_the_subject_that_opened_it() -> None:
     sandbox = RecordingSandbox()
 
-    class Named:
+    class SubjectFromHeader:
         def identify(self, authorization: str | None) -> Principal | AuthFailure:
             return Principal(subject=authorization or "")
 
-    async with serving(a_pipeline(sandbox=sandbox), authenticator=Named()) as address, httpx2.AsyncClient() as http:
+    async with (
+        serving(a_pipeline(sandbox=sandbox), authenticator=SubjectFromHeader()) as address,
+        httpx2.AsyncClient() as http,
+    ):
         opened = await http.post(
             f"{address}/mcp", headers={**BOTH, "Authorization": "ann"}, json=body("initialize", INITIALIZE)
         )

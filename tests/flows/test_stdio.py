@@ -23,7 +23,7 @@ import pytest
 from browser_shell.mcp_server.json_rpc import MAX_DEPTH, MAX_MESSAGE_BYTES
 from support.loopback_server import SERVER_COMMAND
 from support.pages import wait_until
-from support.patience import within
+from support.time_limits import within
 from support.wire import ENVELOPE, INITIALIZE, body, call_params
 
 EXIT_SECONDS = 2.0

@@ -15,8 +15,8 @@ from support.boxes import Box, running_box
 from support.engine import Engine, Network
 from support.footprint import MB, Footprint
 from support.pages import Site, wait_until
-from support.patience import within
 from support.processes import alive
+from support.time_limits import within
 
 IDLE_SECONDS = 60
 PAGE = "<!doctype html><title>page</title><h1>A page</h1>" + "<p>Some words of a paragraph, again and again.</p>" * 200

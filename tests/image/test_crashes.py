@@ -13,8 +13,8 @@ import pytest
 from support.boxes import Box, command_line, lock_flags, running_box
 from support.engine import Engine, Network
 from support.pages import Site, wait_until
-from support.patience import within
 from support.processes import alive, state
+from support.time_limits import within
 
 BACK_SECONDS = 3
 END_SECONDS = 3

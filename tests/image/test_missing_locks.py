@@ -14,7 +14,7 @@ import pytest
 
 from support.boxes import LOCKS, SECCOMP, TMPFS, lock_flags
 from support.engine import Engine
-from support.patience import within
+from support.time_limits import within
 
 SAY_SECONDS = 5
 BAD_SETTINGS = 2

@@ -1,4 +1,4 @@
-"""Every request and scenario of the attack corpus, over real sockets against a running gateway."""
+"""Requests and scenarios of the attack corpus, over real sockets to a running gateway."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from support.tokens import Keys, env_value, rsa_env_value
 
 ROWS = load("http_attacks.jsonl")
 ACCEPTED_EXCEPTIONS: dict[str, str] = {}
-"""`should` rows that we decide differently, each with its reason."""
+"""Rows of level `should` with another result here, each with its reason."""
 START_SECONDS = 10
 REQUIREMENTS = {
     "JWT_AUDIENCE": {"audience": "browser-box"},
@@ -48,11 +48,11 @@ EXAMPLE = "https://example.com/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is attacked."""
+    """The server under attack."""
 
     port: int
     example: str = EXAMPLE
-    """A page that it can open; a real browser finds the one of the corpus nowhere here."""
+    """A page that it can open. The page of the corpus is not reachable from a test."""
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def keys() -> Keys:
 
 @contextmanager
 def running(keys: Keys, **claims: str) -> Iterator[Target]:
-    """A gateway with the settings that the corpus assumes."""
+    """Run a gateway with the settings that the corpus assumes."""
     access = access_by_key(
         env_value(keys.good),
         algorithm="RS256",
@@ -85,7 +85,7 @@ def running(keys: Keys, **claims: str) -> Iterator[Target]:
 
 @contextmanager
 def running_box(keys: Keys, **claims: str) -> Iterator[Target]:
-    """The whole server with the same settings: real Chromium, real viewer, real sockets."""
+    """Run the whole server with the same settings, Chromium and viewer included."""
     env = {"JWT_PUBLIC_KEY": env_value(keys.good), "ALLOWED_ORIGINS": CONSOLE}
     env["BROWSER_SHELL_REQUESTS_PER_SECOND"] = "30"
     env |= {f"JWT_{name.upper()}": value for name, value in claims.items()}
@@ -98,9 +98,10 @@ def running_box(keys: Keys, **claims: str) -> Iterator[Target]:
 
 @pytest.fixture(scope="module", params=[running, running_box], ids=["gateway", "box"])
 def targets(keys: Keys, request: pytest.FixtureRequest) -> Iterator[dict[str, Target]]:
-    with ExitStack() as held:
+    with ExitStack() as stack:
         yield {
-            name: held.enter_context(request.param(keys, **claims)) for name, claims in {"": {}, **REQUIREMENTS}.items()
+            name: stack.enter_context(request.param(keys, **claims))
+            for name, claims in {"": {}, **REQUIREMENTS}.items()
         }
 
 
@@ -115,17 +116,17 @@ def attacker(keys: Keys, target: Target) -> Attacker:
     return Attacker(port=target.port, keys=keys)
 
 
-def test_the_corpus_is_not_empty() -> None:
+def test_corpus_is_complete() -> None:
     assert len(ROWS) > 100
     assert all(row.get("level") != "must" for row in ROWS if row["id"] in ACCEPTED_EXCEPTIONS)
 
 
 @pytest.mark.promise("http:corpus")
 @pytest.mark.parametrize("row", [row for row in ROWS if "request" in row], ids=lambda row: str(row["id"]))
-def test_a_request_of_the_corpus_gets_its_answer(row: dict[str, Any], attacker: Attacker) -> None:
+def test_corpus_request_gets_the_expected_status(row: dict[str, Any], attacker: Attacker) -> None:
     with socket.create_server(("127.0.0.1", 0)) as canary:
         attacker.canary = canary.getsockname()[1]
-        began = time.monotonic()
+        started_at = time.monotonic()
         answers = attacker.answers(row)
         canary.settimeout(0.05 if row.get("canary") else 0)
         with pytest.raises((TimeoutError, BlockingIOError)):
@@ -133,7 +134,7 @@ def test_a_request_of_the_corpus_gets_its_answer(row: dict[str, Any], attacker: 
     expected = row["expect"]
     status = answers[0].status if answers else 0
     assert (status in expected["status"]) is (row["id"] not in ACCEPTED_EXCEPTIONS), (row["why"], answers)
-    assert time.monotonic() - began < expected.get("within_sec", 15)
+    assert time.monotonic() - started_at < expected.get("within_sec", 15)
     assert len(answers) <= expected.get("max_responses", 1)
     for answer in answers:
         check_answer(expected, answer.headers, answer.body)
@@ -152,25 +153,25 @@ def check_answer(expected: dict[str, Any], headers: dict[str, str], body: bytes)
 
 @pytest.mark.promise("http:corpus")
 @pytest.mark.parametrize("row", [row for row in ROWS if "steps" in row], ids=lambda row: str(row["id"]))
-def test_a_scenario_of_the_corpus_ends_as_it_must(row: dict[str, Any], target: Target, attacker: Attacker) -> None:
+def test_corpus_scenario_passes(row: dict[str, Any], target: Target, attacker: Attacker) -> None:
     attacker.play(json.loads(json.dumps(row["steps"]).replace(EXAMPLE, target.example)))
 
 
 @pytest.mark.promise("tokens:unsound-key-no-start")
 @pytest.mark.parametrize("row", [row for row in ROWS if "startup_env" in row], ids=lambda row: str(row["id"]))
-def test_a_server_with_an_unsound_key_does_not_start(row: dict[str, Any], keys: Keys, tmp_path: Path) -> None:
-    made = {
+def test_server_does_not_start_with_a_weak_key(row: dict[str, Any], keys: Keys, tmp_path: Path) -> None:
+    generated = {
         "<RSA-2048 e=1>": lambda: rsa_env_value(keys.good.public_key().public_numbers().n, 1),
     }
-    env = {name: made[value]() if value in made else value for name, value in row["startup_env"].items()}
-    assert not any(re.match("<.*>", value) for value in env.values()), "a placeholder that this runner does not know"
-    ended = subprocess.run(
+    env = {name: generated[value]() if value in generated else value for name, value in row["startup_env"].items()}
+    assert not any(re.match("<.*>", value) for value in env.values()), "unknown placeholder"
+    completed = subprocess.run(
         [Path(sys.executable).with_name("browser-shell"), "serve"],
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PUBLIC_PORT": "0", **env},
         capture_output=True,
         timeout=START_SECONDS,
     )
-    assert ended.returncode not in (0, -9)
-    assert b"JWT_PUBLIC_KEY" in ended.stderr
-    assert env["JWT_PUBLIC_KEY"].encode() not in ended.stderr + ended.stdout
-    assert b"Traceback" not in ended.stderr
+    assert completed.returncode not in (0, -9)
+    assert b"JWT_PUBLIC_KEY" in completed.stderr
+    assert env["JWT_PUBLIC_KEY"].encode() not in completed.stderr + completed.stdout
+    assert b"Traceback" not in completed.stderr

@@ -1,8 +1,7 @@
-"""Names that change their answer, and redirects to where nobody may go.
+"""DNS rebinding and redirects to denied addresses.
 
-The rows of the corpus run through the real proxy and dialer: a client follows redirects as a browser does, the resolver
-answers as the row says, and the dialling is recorded, so that no public address is ever contacted. Two more tests use a
-real browser and a real server, whose list of names is ours.
+Rows of the corpus run through the real proxy and dialer with a scripted resolver. Dialled addresses are recorded, not
+contacted. Two tests use a real browser and a server with its own /etc/hosts.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ POLICIES = json.loads((corpus_rows.FOLDER / "policies.json").read_text(encoding=
 PUBLIC = "93.184.215.14"
 
 
-async def ask(proxy: RunningProxy, url: str) -> None:
-    """One request as Chromium would make it: a tunnel for https, the full URL for http. A refusal is an answer."""
+async def send_request(proxy: RunningProxy, url: str) -> None:
+    """Send a request as Chromium does: a tunnel for https, an absolute URL for http."""
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     async with await proxy.connect() as client:
@@ -51,11 +50,11 @@ async def ask(proxy: RunningProxy, url: str) -> None:
 
 @pytest.mark.promise("egress: a name that changes its answer leads nowhere that was not judged")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
-@pytest.mark.parametrize("already_asked", [0, 1], ids=["fresh", "after-open"])
-async def test_the_corpus_of_rebinding_names(row: dict[str, Any], already_asked: int) -> None:
-    """`already_asked`: `open` itself looks the name up before the browser does."""
+@pytest.mark.parametrize("lookups_before", [0, 1], ids=["fresh", "after-open"])
+async def test_rebinding_names_of_the_corpus_reach_no_denied_address(row: dict[str, Any], lookups_before: int) -> None:
+    """The policy check of `open` looks the name up before the browser does, hence `lookups_before`."""
     resolver = ScriptedResolver(row["dns_sequence"])
-    for _ in range(already_asked):
+    for _ in range(lookups_before):
         await resolver.resolve(urlsplit(row["url"]).hostname or "")
 
     async def answer(connection: OriginConnection) -> None:
@@ -63,16 +62,16 @@ async def test_the_corpus_of_rebinding_names(row: dict[str, Any], already_asked:
         await connection.send(b'HTTP/1.1 200 OK\r\nAlt-Svc: h2="127.0.0.1:443"\r\nContent-Length: 2\r\n\r\nok')
 
     async with running_origin(answer) as origin:
-        # The public address answers, or resets where the row says so; nothing else would.
+        # Only the public address accepts connections, and not even it in rows with faults.
         origins = {} if row.get("faults") else {PUBLIC: origin.port}
         connect = RecordingConnect(origins=origins)
         policy = POLICIES[row.get("policy_name", "default")]["open"]
         async with running_proxy(policy, resolver=resolver, connect=connect) as proxy:
-            # A hostile page tries each step of the chain again and again; every time is a new connection.
+            # A hostile page repeats each step of the chain. Every repetition is a new connection.
             for _ in range(4):
                 for url in row.get("chain", [row["url"]]):
-                    await ask(proxy, url)
-    assert connect.dialled or row.get("faults") or already_asked
+                    await send_request(proxy, url)
+    assert connect.dialled or row.get("faults") or lookups_before
     assert {address for address, _ in connect.dialled} <= {PUBLIC}
     for forbidden in row["forbidden"]:
         if forbidden == "http":
@@ -80,16 +79,16 @@ async def test_the_corpus_of_rebinding_names(row: dict[str, Any], already_asked:
         else:
             assert forbidden not in {address for address, _ in connect.dialled}
     if any(len(answers) > 1 for answers in row["dns_sequence"].values()) or "chain" in row:
-        assert proxy.denied_rules(), "the last answer must have been refused"
+        assert proxy.denied_rules(), "the last lookup must be denied"
 
 
 @dataclass
 class RebindingBox:
-    """A server whose machine's own list of names is ours to change, and three addresses behind one name and port."""
+    """A server with its own /etc/hosts, and three addresses behind one name and port."""
 
     server: Server
     site: Site
-    names: Path
+    hosts_file: Path
     forbidden: Canary
     allowed: Canary
 
@@ -98,33 +97,33 @@ class RebindingBox:
         return f"http://rebind.example:{self.site.port}"
 
     def resolve_to(self, address: str) -> None:
-        self.names.write_text(f"{address} rebind.example\n", encoding="utf-8")
+        self.hosts_file.write_text(f"{address} rebind.example\n", encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def rebinding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RebindingBox]:
     if os.geteuid() != 0:
-        pytest.skip("only root can give the server a list of names of its own")
-    names = tmp_path_factory.mktemp("names") / "hosts"
-    names.write_text("127.0.0.1 rebind.example\n", encoding="utf-8")
-    with ExitStack() as held:
-        site = held.enter_context(running_site())
-        forbidden = held.enter_context(running_canary("127.0.0.2", site.port))
-        allowed = held.enter_context(running_canary("127.0.0.3", site.port))
+        pytest.skip("only root can give the server its own /etc/hosts")
+    hosts_file = tmp_path_factory.mktemp("names") / "hosts"
+    hosts_file.write_text("127.0.0.1 rebind.example\n", encoding="utf-8")
+    with ExitStack() as stack:
+        site = stack.enter_context(running_site())
+        forbidden = stack.enter_context(running_canary("127.0.0.2", site.port))
+        allowed = stack.enter_context(running_canary("127.0.0.3", site.port))
         addresses = [f"127.0.0.1:{site.port}", f"127.0.0.3:{site.port}"]
-        server = held.enter_context(
+        server = stack.enter_context(
             running_server(
                 {"open": {"unsafe_allow_addresses": addresses}},
-                # In a mount namespace of its own, so that no other program sees these names.
-                wrapper=("unshare", "--mount", "sh", "-c", f'mount --bind {names} /etc/hosts && exec "$@"', "sh"),
+                # A mount namespace keeps the file from other programs.
+                wrapper=("unshare", "--mount", "sh", "-c", f'mount --bind {hosts_file} /etc/hosts && exec "$@"', "sh"),
             )
         )
-        yield RebindingBox(server, site, names, forbidden, allowed)
+        yield RebindingBox(server, site, hosts_file, forbidden, allowed)
 
 
 @pytest.mark.browser
 @pytest.mark.promise("egress: a second open of a name that has changed its answer is refused")
-def test_a_name_that_changes_between_two_opens(rebinding: RebindingBox) -> None:
+def test_second_open_of_a_rebound_name_is_denied(rebinding: RebindingBox) -> None:
     rebinding.resolve_to("127.0.0.1")
     url = rebinding.site.add("/first", "<title>first</title>").replace(rebinding.site.origin, rebinding.origin)
     browser = rebinding.server.session("twice")
@@ -139,9 +138,9 @@ def test_a_name_that_changes_between_two_opens(rebinding: RebindingBox) -> None:
 
 @pytest.mark.browser
 @pytest.mark.promise("egress: a page whose name changes its answer reaches the new address only if that is allowed")
-def test_a_page_whose_own_name_changes_under_it(rebinding: RebindingBox) -> None:
+def test_page_reaches_a_rebound_address_only_if_it_is_allowed(rebinding: RebindingBox) -> None:
     rebinding.resolve_to("127.0.0.1")
-    # Without kept connections every fetch is a lookup of its own.
+    # Without persistent connections every fetch needs a lookup.
     rebinding.site.add("/again", "ok", {"Connection": "close"})
     rebinding.site.add(
         "/loop",
@@ -157,7 +156,7 @@ def test_a_page_whose_own_name_changes_under_it(rebinding: RebindingBox) -> None
     wait_until(lambda: bool(audit.refused()), what="a refusal after the change")
     assert audit.refused() == {f"rebind.example:{rebinding.site.port}": "address.loopback"}
 
-    # The control: the same page does follow its name to an address that is allowed.
+    # Control: the page does reach the next address, which is allowed.
     rebinding.resolve_to("127.0.0.3")
     wait_until(lambda: rebinding.allowed.hits("/again") > 0, what="a fetch at the third address")
     assert rebinding.forbidden.connections == 0

@@ -1,4 +1,4 @@
-"""Listeners that must not be reached, and the server's own record of what it refused and what it dialled."""
+"""Listeners that must not be reached, and the connections in the audit log of a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANSWER = (
 
 @dataclass
 class Canary:
-    """Counts connections. It answers, so that a browser which gets there has no reason to stop."""
+    """Counts connections. It sends a response, so that a browser that connects does not give up."""
 
     host: str
     port: int
@@ -35,10 +35,10 @@ class Canary:
     def authority(self) -> str:
         return self.origin.removeprefix("http://")
 
-    def hits(self, word: str) -> int:
-        return sum(word in line for line in self.first_lines)
+    def hits(self, text: str) -> int:
+        return sum(text in line for line in self.first_lines)
 
-    def _greet(self, client: socket.socket) -> None:
+    def _respond(self, client: socket.socket) -> None:
         with client, suppress(OSError):
             client.settimeout(5)
             self.first_lines.append(client.recv(65536).partition(b"\r\n")[0].decode(errors="replace"))
@@ -49,7 +49,7 @@ class Canary:
             while True:
                 client, _ = listener.accept()
                 self.connections += 1
-                threading.Thread(target=self._greet, args=(client,), daemon=True).start()
+                threading.Thread(target=self._respond, args=(client,), daemon=True).start()
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def running_canary(host: str = "127.0.0.1", port: int = 0) -> Iterator[Canary]:
 
 
 def _record(line: str) -> dict[str, Any]:
-    """Empty for a line that is not whole: being written, or torn by a full disk."""
+    """Parse a line; empty for an incomplete one, which is being written or was cut by a full disk."""
     with suppress(ValueError):
         record = json.loads(line)
         return record if isinstance(record, dict) else {}
@@ -76,7 +76,7 @@ def _record(line: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AuditReader:
-    """The audit log of a running server, from a moment on."""
+    """The audit log of a running server, without its first records."""
 
     server: Server
     skipped: int = 0
@@ -92,11 +92,11 @@ class AuditReader:
         return self._all()[self.skipped :]
 
     def refused(self) -> dict[str, str]:
-        """Host and port of each refused connection, with the rule."""
+        """Return the rule by host and port of each denied connection."""
         return {
             line.get("host", ""): line["rule_id"] for line in self.records() if line["kind"] == "MCP_NETWORK_BLOCKED"
         }
 
     def dialled(self) -> set[str]:
-        """Host and port of each connection that was made."""
+        """Return host and port of each allowed connection."""
         return {line["host"] for line in self.records() if line["kind"] == "EGRESS_CONNECT"}

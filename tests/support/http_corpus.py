@@ -1,4 +1,4 @@
-"""Drives rows of http_attacks.jsonl against a running gateway, byte by byte."""
+"""Sends the rows of http_attacks.jsonl to a running gateway."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RememberingSandbox:
 
 @dataclass
 class Attacker:
-    """Plays rows against one server."""
+    """Sends requests and scenarios of the corpus to one server."""
 
     port: int
     keys: Keys
@@ -61,7 +61,7 @@ class Attacker:
         value = self.saved[found[1]]
         return {None: value, "upper": value.upper(), "lower": value.lower()}[found[2]]
 
-    # One request.
+    # Requests
 
     def answers(self, row: dict[str, Any]) -> list[Answer]:
         request, auth = row["request"], row.get("auth")
@@ -105,7 +105,7 @@ class Attacker:
     def _token(self, auth: dict[str, Any], text: str) -> str:
         return text.replace("{jwt}", self.keys.build(auth["token"]) if "token" in auth else self.keys.token())
 
-    # A scenario.
+    # Scenarios
 
     def play(self, steps: list[dict[str, Any]]) -> None:
         for step in steps:
@@ -150,7 +150,7 @@ class Attacker:
         answer = self._rpc(step, "tools/call", json.dumps({"name": "browser-shell", "arguments": step["arguments"]}))
         text = answer.body.decode()
         assert answer.status == 200, answer
-        assert all(wanted in text for wanted in step.get("expect_contains", []))
+        assert all(expected in text for expected in step.get("expect_contains", []))
         assert not any(secret in text for secret in step.get("expect_not_contains", []))
 
     def _rpc(self, step: dict[str, Any], method: str, params: str, more: list[tuple[str, str]] | None = None) -> Answer:
@@ -172,11 +172,11 @@ class Attacker:
 
     def _do_ws_many(self, step: dict[str, Any]) -> None:
         seen = set()
-        with ExitStack() as held:
+        with ExitStack() as sockets:
             for _ in range(step["n"]):
                 ticket = self.post("/tickets", "", subject=step["as"], headers=[])
                 target = f"/vnc?ticket={ticket.json()['ticket']}"
-                _, status = held.enter_context(self._upgraded({"target": target, "origin": CONSOLE}))
+                _, status = sockets.enter_context(self._upgraded({"target": target, "origin": CONSOLE}))
                 seen.add(status)
         assert seen & set(step["expect_any"]), seen
 
@@ -198,7 +198,7 @@ class Attacker:
 
 
 class _Upgrade:
-    """An upgrade that was asked for, and its socket for as long as the block lasts."""
+    """A WebSocket handshake and its status. The socket stays open while the block runs."""
 
     def __init__(self, port: int, request: bytes) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)

@@ -1,4 +1,4 @@
-"""Calls that run while the test does something else."""
+"""Calls that run in the background of a test."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from support.server import Outcome, Session
 
 
 class InFlight:
-    """One call in a thread of its own."""
+    """One call in its own thread."""
 
     def __init__(self, session: Session, *argv: str | int, timeout: int = 30) -> None:
         self._outcomes: list[Outcome] = []
 
         def run() -> None:
-            # A server that is ended meanwhile breaks the answer off; whoever wants one asks for the outcome.
+            # The server may stop during the call. `outcome` fails then.
             with suppress(OSError, HTTPException):
                 self._outcomes.append(session.run(*argv, timeout=timeout))
 
@@ -35,7 +35,7 @@ class InFlight:
 
 
 def opening_slowly(session: Session, site: Site, seconds: int, *, timeout: int = 30) -> InFlight:
-    """An `open` that has reached the site, which lets it wait."""
+    """Start an `open` and wait until the site has received its request."""
     path = f"/slow/{next(site.numbers)}/{seconds}"
     call = InFlight(session, "open", f"{site.origin}{path}", timeout=timeout)
     wait_until(lambda: any(request.path == path for request in site.requests), seconds=10, what="the slow request")

@@ -1,4 +1,4 @@
-"""HTTP by hand over a plain socket: what a client library would never send."""
+"""HTTP over a plain socket, for requests that no client library sends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 CLOSED = 0
-"""The status of a connection that was closed without an answer."""
+"""Status of a connection that was closed without a response."""
 _QUIET_SECONDS = 0.4
-_PATIENCE_SECONDS = 15.0
+_TIMEOUT_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        """Of a JSON answer, or of the last event of a stream."""
+        """Parse a JSON body, or the last event of a stream."""
         text = self.body.decode()
         events = [line.partition(":")[2] for line in text.splitlines() if line.startswith("data:") and "{" in line]
         return json.loads(events[-1] if events else text)
@@ -36,12 +36,12 @@ def head(method: str, target: str, headers: list[tuple[str, str]]) -> bytes:
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
 
-def exchange(port: int, data: bytes, *, seconds: float = _PATIENCE_SECONDS) -> list[Answer]:
-    """Every answer that comes back, until the server closes or falls quiet after one."""
+def exchange(port: int, data: bytes, *, seconds: float = _TIMEOUT_SECONDS) -> list[Answer]:
+    """Return all responses until the server closes, or sends nothing more after one."""
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         received = bytearray()
         deadline = time.monotonic() + seconds
-        with contextlib.suppress(OSError):  # refused while still writing: the answer says why
+        with contextlib.suppress(OSError):  # refused while writing; the response has the reason
             connection.sendall(data)
         while time.monotonic() < deadline:
             connection.settimeout(_QUIET_SECONDS if answers_in(bytes(received)) else deadline - time.monotonic())
@@ -56,7 +56,7 @@ def exchange(port: int, data: bytes, *, seconds: float = _PATIENCE_SECONDS) -> l
 
 
 def answers_in(data: bytes, *, ended: bool = False) -> list[Answer]:
-    """The complete answers in a stream of bytes. One to a HEAD is complete when the stream has ended."""
+    """Parse the complete responses in a stream of bytes. A response to HEAD is complete when the stream has ended."""
     found: list[Answer] = []
     while b"\r\n\r\n" in data:
         top, _, rest = data.partition(b"\r\n\r\n")

@@ -6,17 +6,21 @@ import contextlib
 import re
 import socket
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 import httptools
 import httpx2
 import pytest
+from anyio.abc import SocketStream
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from browser_shell.http import connection
 from browser_shell.http.connection import (
@@ -40,8 +44,17 @@ SHORT = HttpTimeouts(
 )
 
 
-def port_of(address: str) -> int:
-    return int(address.rpartition(":")[2])
+@asynccontextmanager
+async def serving_port(timeouts: HttpTimeouts | None = None) -> AsyncIterator[int]:
+    async with serving(a_pipeline(), timeouts=timeouts) as address:
+        yield int(address.rpartition(":")[2])
+
+
+@asynccontextmanager
+async def connected(timeouts: HttpTimeouts | None = None) -> AsyncIterator[SocketStream]:
+    """Run a server and open a connection to it."""
+    async with serving_port(timeouts) as port, await anyio.connect_tcp("127.0.0.1", port) as stream:
+        yield stream
 
 
 async def answers(port: int, data: bytes) -> list[int]:
@@ -184,6 +197,7 @@ def test_uvicorns_parser_ends_each_request_where_http1_does(method: str, lines: 
     assert callbacks.body == content
 
 
+GET = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
@@ -200,33 +214,25 @@ HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json
     ],
 )
 async def test_request_that_arrives_too_slowly_is_refused(start: bytes, statuses: list[int]) -> None:
-    async with serving(a_pipeline(), timeouts=SHORT) as address:
+    async with serving_port(SHORT) as port:
         started = anyio.current_time()
-        assert await answers(port_of(address), start) == statuses
+        assert await answers(port, start) == statuses
         assert anyio.current_time() - started < 3
 
 
 async def test_idle_connection_is_closed_at_its_timeout() -> None:
-    async with serving(a_pipeline(), timeouts=SHORT) as address:
-        stream = await anyio.connect_tcp("127.0.0.1", port_of(address))
-        async with stream:
-            for _ in range(2):
-                await stream.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert (await stream.receive()).startswith(b"HTTP/1.1 406")
-            with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
-                await stream.receive()
-
-
-GET = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with connected(SHORT) as stream:
+        for _ in range(2):
+            await stream.send(GET)
+            assert (await stream.receive()).startswith(b"HTTP/1.1 406")
+        with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
+            await stream.receive()
 
 
 @pytest.mark.parametrize("offer", [b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n", b""])
 async def test_offer_of_another_protocol_is_ignored_and_the_connection_stays_usable(offer: bytes) -> None:
     call = HEAD + b"Accept: application/json, text/event-stream\r\n" + offer + b"Content-Length: 2\r\n\r\n{}"
-    async with (
-        serving(a_pipeline()) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected() as stream:
         for request, status in ((call, 400), (GET.replace(b"\r\n\r\n", b"\r\n" + offer + b"\r\n"), 406), (call, 400)):
             await stream.send(request)
             with anyio.fail_after(5):
@@ -252,10 +258,7 @@ SMUGGLED = b"DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
 )
 async def test_body_is_never_taken_for_a_second_request(beginning: bytes, in_one_segment: bool) -> None:
     request = beginning + HEAD.partition(b"\r\n")[2] + b"Content-Length: %d\r\n\r\n" % len(SMUGGLED)
-    async with (
-        serving(a_pipeline(), timeouts=SHORT) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected(SHORT) as stream:
         assert statuses(
             await send_and_read(stream, [request + SMUGGLED] if in_one_segment else [request, SMUGGLED])
         ) in ([400], [501])
@@ -277,10 +280,7 @@ async def test_request_that_uvicorn_parses_differently_is_refused(
 ) -> None:
     monkeypatch.setattr(connection, "write_clean_head", lambda request, keep_upgrade: parsed)
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(SMUGGLED)
-    async with (
-        serving(a_pipeline(), timeouts=SHORT) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected(SHORT) as stream:
         answered = statuses(
             await send_and_read(stream, [request + SMUGGLED] if in_one_segment else [request, SMUGGLED])
         )
@@ -289,10 +289,7 @@ async def test_request_that_uvicorn_parses_differently_is_refused(
 
 
 async def test_second_request_that_uvicorn_refuses_gets_a_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with (
-        serving(a_pipeline(), timeouts=SHORT) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected(SHORT) as stream:
         await stream.send(GET)
         assert statuses(await stream.receive()) == [406]
         monkeypatch.setattr(connection, "write_clean_head", lambda request, keep_upgrade: b"BREW /mcp HTTP/1.1\r\n\r\n")
@@ -303,7 +300,7 @@ def statuses(answer: bytes) -> list[int]:
     return [int(found) for found in re.findall(rb"HTTP/1\.1 (\d{3}) ", answer)]
 
 
-async def send_and_read(stream: anyio.abc.SocketStream, parts: list[bytes]) -> bytes:
+async def send_and_read(stream: SocketStream, parts: list[bytes]) -> bytes:
     """Send the parts and return everything received until the server closes the connection."""
     answer = b""
     with anyio.fail_after(5), contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
@@ -326,10 +323,7 @@ async def send_and_read(stream: anyio.abc.SocketStream, parts: list[bytes]) -> b
     ],
 )
 async def test_bytes_after_the_body_of_an_answered_request_close_the_connection(head: bytes, rest: bytes) -> None:
-    async with (
-        serving(a_pipeline(), timeouts=SHORT) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected(SHORT) as stream:
         await stream.send(b"POST /nope HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n")
         assert statuses(await stream.receive()) == [403]
         assert statuses(await send_and_read(stream, [rest])) == []
@@ -337,10 +331,7 @@ async def test_bytes_after_the_body_of_an_answered_request_close_the_connection(
 
 @pytest.mark.parametrize("method", [b"BREW", b"CONNECT"])
 async def test_second_request_with_an_unknown_method_gets_a_response(method: bytes) -> None:
-    async with (
-        serving(a_pipeline(), timeouts=SHORT) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected(SHORT) as stream:
         assert statuses(await send_and_read(stream, [GET, method + b" /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"])) == [
             406,
             501,
@@ -349,16 +340,13 @@ async def test_second_request_with_an_unknown_method_gets_a_response(method: byt
 
 async def test_trailing_space_is_not_part_of_a_header_value() -> None:
     request = b"GET /mcp HTTP/1.1\r\nHost: localhost \t\r\nOrigin: http://localhost \r\n\r\n"
-    async with serving(a_pipeline()) as address:
-        assert await answers(port_of(address), request + b"") == [406]
+    async with serving_port() as port:
+        assert await answers(port, request + b"") == [406]
 
 
 @pytest.mark.promise("gateway:slow-clients-are-cut")
 async def test_second_request_that_arrives_too_slowly_is_refused() -> None:
-    async with (
-        serving(a_pipeline(), timeouts=HttpTimeouts(head_seconds=0.3)) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected(HttpTimeouts(head_seconds=0.3)) as stream:
         await stream.send(GET)
         assert (await stream.receive()).startswith(b"HTTP/1.1 406")
         await stream.send(GET[:20])
@@ -368,10 +356,7 @@ async def test_second_request_that_arrives_too_slowly_is_refused() -> None:
 
 async def test_connection_is_closed_when_idle_after_a_discarded_body() -> None:
     size = 5_000_000
-    async with (
-        serving(a_pipeline(), timeouts=HttpTimeouts(idle_seconds=0.3)) as address,
-        await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream,
-    ):
+    async with connected(HttpTimeouts(idle_seconds=0.3)) as stream:
         await stream.send(HEAD + b"Content-Length: %d\r\n\r\n" % size)
         assert (await stream.receive()).startswith(b"HTTP/1.1 413")
         await stream.send(bytes(size))
@@ -382,68 +367,51 @@ async def test_connection_is_closed_when_idle_after_a_discarded_body() -> None:
 @pytest.mark.parametrize("ending", [b"", b"\r\n\r\n"])
 async def test_head_above_the_limit_is_refused_in_one_segment(ending: bytes) -> None:
     large = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * MAX_HEAD_BYTES + ending
-    async with serving(a_pipeline()) as address:
+    async with serving_port() as port:
         started = anyio.current_time()
-        assert await answers(port_of(address), large) == [431]
+        assert await answers(port, large) == [431]
         assert anyio.current_time() - started < 3
 
 
+@asynccontextmanager
+async def serving_app(app: ASGIApp, *, send_buffer_bytes: int | None = None) -> AsyncIterator[int]:
+    """Run an application on the listener, with short timeouts; yield the port."""
+
+    async def with_lifespan(scope: Scope, receive: Receive, send: Send) -> None:
+        await (Router() if scope["type"] == "lifespan" else app)(scope, receive, send)
+
+    listener, ready = listen_on("127.0.0.1", 0), anyio.Event()
+    if send_buffer_bytes is not None:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    async with anyio.create_task_group() as tasks:
+        serve = partial(serve_listener, with_lifespan, listener, on_ready=lambda _: ready.set(), timeouts=SHORT)
+        tasks.start_soon(serve)
+        await ready.wait()
+        yield listener.getsockname()[1]
+        tasks.cancel_scope.cancel()
+
+
 async def test_client_that_does_not_read_its_response_is_disconnected() -> None:
-    sent = anyio.Event()
+    disconnected = anyio.Event()
 
     async def endless(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await receive()
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-            await send({"type": "lifespan.shutdown.complete"})
-            return
         await send({"type": "http.response.start", "status": 200, "headers": []})
         while (await _received_now(receive)) is None:
             await send({"type": "http.response.body", "body": bytes(1024 * 1024), "more_body": True})
-        sent.set()
+        disconnected.set()
 
-    ports: list[int] = []
-    async with anyio.create_task_group() as tasks:
-        ready = anyio.Event()
-
-        def announce(port: int) -> None:
-            ports.append(port)
-            ready.set()
-
-        async def serve() -> None:
-            await serve_listener(endless, listen_on("127.0.0.1", 0), on_ready=announce, timeouts=SHORT)
-
-        tasks.start_soon(serve)
-        await ready.wait()
-        async with await anyio.connect_tcp("127.0.0.1", ports[0]) as stream:
-            await stream.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            with anyio.fail_after(5):
-                await sent.wait()
-        tasks.cancel_scope.cancel()
+    async with serving_app(endless) as port, await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(GET)
+        with anyio.fail_after(5):
+            await disconnected.wait()
 
 
 @pytest.mark.promise("gateway:slow-clients-are-cut")
 async def test_client_that_does_not_read_the_end_of_its_last_response_is_disconnected() -> None:
-    """It is too small to fill the server's buffer, and after it nothing more is waited for."""
-    body = bytes(48 * 1024)
+    """The response is too small to fill the server's buffer, and no further request is expected."""
+    content = bytes(48 * 1024)
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            length = [(b"content-length", str(len(body)).encode())]
-            await send({"type": "http.response.start", "status": 200, "headers": length})
-            await send({"type": "http.response.body", "body": body})
-            return
-        await receive()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await send({"type": "lifespan.shutdown.complete"})
-
-    listener, ready = listen_on("127.0.0.1", 0), anyio.Event()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    port = listener.getsockname()[1]
-
-    def read_late() -> int:
+    def read_late(port: int) -> int:
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect(("127.0.0.1", port))
@@ -456,11 +424,8 @@ async def test_client_that_does_not_read_the_end_of_its_last_response_is_disconn
                     count += len(part)
             return count
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(serve_listener, answer, listener, on_ready=lambda _: ready.set(), timeouts=SHORT))
-        await ready.wait()
-        assert await anyio.to_thread.run_sync(read_late) < len(body)
-        tasks.cancel_scope.cancel()
+    async with serving_app(Response(content), send_buffer_bytes=4096) as port:
+        assert await anyio.to_thread.run_sync(read_late, port) < len(content)
 
 
 async def _received_now(receive: Receive) -> object:
@@ -475,34 +440,33 @@ async def _received_now(receive: Receive) -> object:
 @pytest.mark.promise("gateway:idle-sockets-keep-nobody-out")
 async def test_idle_connections_give_way_to_new_ones() -> None:
     async with (
-        serving(a_pipeline(), timeouts=HttpTimeouts(max_connections=20)) as address,
-        contextlib.AsyncExitStack() as held,
+        serving_port(HttpTimeouts(max_connections=20)) as port,
+        contextlib.AsyncExitStack() as streams,
     ):
         for _ in range(60):
-            await held.enter_async_context(await anyio.connect_tcp("127.0.0.1", port_of(address)))
+            await streams.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
         async with httpx2.AsyncClient(timeout=5) as http:
-            response = await http.post(f"{address}/mcp", headers=BOTH, json=body("tools/list"))
+            response = await http.post(f"http://127.0.0.1:{port}/mcp", headers=BOTH, json=body("tools/list"))
         assert response.status_code == 200
 
 
 async def test_connection_above_the_limit_is_refused_when_all_are_busy() -> None:
     start = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
     async with (
-        serving(a_pipeline(), timeouts=HttpTimeouts(max_connections=3)) as address,
-        contextlib.AsyncExitStack() as held,
+        serving_port(HttpTimeouts(max_connections=3)) as port,
+        contextlib.AsyncExitStack() as streams,
     ):
         for _ in range(3):
-            stream = await held.enter_async_context(await anyio.connect_tcp("127.0.0.1", port_of(address)))
+            stream = await streams.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
             await stream.send(start)
         await anyio.sleep(0.2)  # long enough for the server to have read the heads
-        assert await answers(port_of(address), b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n") == [503]
+        assert await answers(port, GET) == [503]
 
 
 @pytest.mark.promise("gateway:no-smuggling")
 async def test_pipelined_request_gets_no_response() -> None:
-    one = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    async with serving(a_pipeline()) as address, await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream:
-        await stream.send(one + one)
+    async with connected() as stream:
+        await stream.send(GET + GET)
         assert (await stream.receive()).count(b"HTTP/1.1 ") == 1
         with anyio.fail_after(5), pytest.raises(anyio.EndOfStream):
             await stream.receive()
@@ -511,30 +475,28 @@ async def test_pipelined_request_gets_no_response() -> None:
 async def test_refused_client_that_still_writes_can_read_the_refusal() -> None:
     large = HEAD + b"Content-Length: 20000000\r\n\r\n" + b"x" * 20_000_000
     odd = HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + b"x" * 20_000_000
-    async with serving(a_pipeline()) as address:
-        assert await answers(port_of(address), large) == [413]
-        async with await anyio.connect_tcp("127.0.0.1", port_of(address)) as stream:
+    async with serving_port() as port:
+        assert await answers(port, large) == [413]
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
             await stream.send(odd)  # to the end, without a reset
             assert (await stream.receive()).startswith(b"HTTP/1.1 400")
 
 
 async def test_body_with_too_large_a_length_is_refused_in_one_segment() -> None:
-    async with serving(a_pipeline()) as address:
+    async with serving_port() as port:
         started = anyio.current_time()
-        assert await answers(port_of(address), HEAD + b"Content-Length: 10000000000\r\n\r\n") == [413]
+        assert await answers(port, HEAD + b"Content-Length: 10000000000\r\n\r\n") == [413]
         assert anyio.current_time() - started < 3
 
 
 async def test_refused_client_that_never_stops_writing_is_disconnected() -> None:
-    async with serving(a_pipeline()) as address:
-        stream = await anyio.connect_tcp("127.0.0.1", port_of(address))
-        async with stream:
-            await stream.send(HEAD + b"Content-Length: 900000000000\r\n\r\n")
-            with anyio.fail_after(20), pytest.raises((anyio.BrokenResourceError, anyio.EndOfStream)):
-                await _write_forever(stream)
+    async with connected() as stream:
+        await stream.send(HEAD + b"Content-Length: 900000000000\r\n\r\n")
+        with anyio.fail_after(20), pytest.raises((anyio.BrokenResourceError, anyio.EndOfStream)):
+            await _write_forever(stream)
 
 
-async def _write_forever(stream: anyio.abc.SocketStream) -> None:
+async def _write_forever(stream: SocketStream) -> None:
     while True:
         await stream.send(bytes(1024 * 1024))
 
@@ -550,7 +512,7 @@ async def _write_forever(stream: anyio.abc.SocketStream) -> None:
     ],
 )
 async def test_input_other_than_http_is_refused_in_one_segment(first_bytes: bytes) -> None:
-    async with serving(a_pipeline()) as address:
+    async with serving_port() as port:
         started = anyio.current_time()
-        assert await answers(port_of(address), first_bytes) == [400]
+        assert await answers(port, first_bytes) == [400]
         assert anyio.current_time() - started < 3
