@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import anyio
 
@@ -18,13 +18,7 @@ GONE_GRACE_SECONDS = 0.5
 """Time that a command has to finish after its tab has closed."""
 
 
-class Timer(Protocol):
-    """A handle of `asyncio.loop.call_later`."""
-
-    def cancel(self) -> None: ...
-
-
-CallLater: TypeAlias = Callable[..., Timer]
+CallLater: TypeAlias = Callable[..., asyncio.TimerHandle]
 """Seconds, a function and its arguments."""
 
 
@@ -39,8 +33,8 @@ class PageWatch:
         self._session = session
         self._call_later = call_later or asyncio.get_running_loop().call_later
         self._block = anyio.CancelScope()
-        self._tab_timer: Timer | None = None
-        self._dialog_timer: Timer | None = None
+        self._tab_timer: asyncio.TimerHandle | None = None
+        self._dialog_timer: asyncio.TimerHandle | None = None
         self.dialog: Dialog | None = None
         """The dialog that blocks the page; None when the block ended because the tab closed."""
 

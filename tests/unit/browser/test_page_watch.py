@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 import anyio
@@ -18,15 +20,13 @@ CONFIRM = Dialog(kind="confirm", message="sure?")
 ALERT = Dialog(kind="alert", message="done")
 
 
-@dataclass
-class FakeTimer:
-    seconds: float
-    function: Callable[..., None]
-    arguments: tuple[object, ...]
-    cancelled: bool = False
+class FakeTimer(asyncio.TimerHandle):
+    """A timer that the event loop never fires."""
 
-    def cancel(self) -> None:
-        self.cancelled = True
+    def __init__(self, seconds: float, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        super().__init__(seconds, function, arguments, asyncio.get_running_loop())
+        self.seconds = seconds
+        self.call = partial(function, *arguments)
 
 
 @dataclass
@@ -42,8 +42,8 @@ class FakeTimers:
         """Fire every timer that is set now."""
         timers, self.pending = self.pending, []
         for timer in timers:
-            if not timer.cancelled:
-                timer.function(*timer.arguments)
+            if not timer.cancelled():
+                timer.call()
 
 
 class FakeSession:
@@ -175,7 +175,7 @@ async def test_a_command_that_ends_within_the_grace_time_keeps_its_result() -> N
         session.loses_active_tab()
         session.opens(CONFIRM)
     assert {timer.seconds for timer in timers.pending} == {DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS}
-    assert all(timer.cancelled for timer in timers.pending)
+    assert all(timer.cancelled() for timer in timers.pending)
 
 
 async def test_the_session_is_not_watched_after_the_block() -> None:
