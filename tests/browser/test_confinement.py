@@ -19,7 +19,7 @@ def family_of(server: Server, name: str) -> list[int]:
     return found
 
 
-@pytest.mark.promise("processes: Chromium keeps its sandbox")
+@pytest.mark.promise("processes:chromium-sandboxed")
 def test_chromium_runs_without_flags_that_weaken_it(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     weak = ("--no-sandbox", "--disable-web-security", "--remote-allow-origins", "--disable-setuid-sandbox")
@@ -28,7 +28,7 @@ def test_chromium_runs_without_flags_that_weaken_it(browser: Session, site: Site
         assert not [flag for flag in weak if flag in words], words
 
 
-@pytest.mark.promise("processes: Chromium keeps its sandbox")
+@pytest.mark.promise("processes:chromium-sandboxed")
 def test_every_renderer_is_confined_by_the_kernel(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     renderers = [pid for pid in family_of(browser.server, "chromium") if "--type=renderer" in " ".join(argv(pid))]
@@ -40,7 +40,7 @@ def test_every_renderer_is_confined_by_the_kernel(browser: Session, site: Site) 
         assert len(status(pid, "NSpid").split()) > 1
 
 
-@pytest.mark.promise("processes: a server started as root does not stay root")
+@pytest.mark.promise("processes:server-not-root")
 def test_the_server_itself_is_not_root_and_can_only_read_more_than_others(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("<p>Here").url)
     server = browser.server.process.pid
@@ -74,7 +74,7 @@ def test_the_drivers_environment_is_pinned_in_full(browser: Session, site: Site)
         assert environment["TOKIO_WORKER_THREADS"] == "1"
 
 
-@pytest.mark.promise("processes: pages cannot fill the machine's memory through the driver")
+@pytest.mark.promise("processes:driver-memory")
 def test_pages_cannot_fill_the_machines_memory_through_the_driver(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     for daemon in browser.server.daemons().values():
@@ -84,7 +84,7 @@ def test_pages_cannot_fill_the_machines_memory_through_the_driver(browser: Sessi
         assert data[3:] == ["536870912", "536870912", "bytes"]
 
 
-@pytest.mark.promise("processes: Chromium never runs as root")
+@pytest.mark.promise("processes:chromium-not-root")
 @pytest.mark.parametrize("name", ["chromium", "Xtigervnc", "matchbox", "agent-browser"])
 def test_nothing_of_the_browser_is_root(browser: Session, site: Site, name: str) -> None:
     browser.ok("open", site.watch("").url)
@@ -96,7 +96,7 @@ def test_nothing_of_the_browser_is_root(browser: Session, site: Site, name: str)
             assert int(status(pid, "CapEff"), 16) == 0
 
 
-@pytest.mark.promise("processes: what clients typed is on no command line")
+@pytest.mark.promise("processes:nothing-on-command-lines")
 def test_typed_text_is_on_no_command_line_and_in_no_file(browser: Session, site: Site) -> None:
     secret = "correct-horse-battery-staple"
     browser.ok("open", site.watch("<input id=i type=password>").url)
@@ -110,7 +110,7 @@ def test_typed_text_is_on_no_command_line_and_in_no_file(browser: Session, site:
         assert secret.encode() not in content(path), path
 
 
-@pytest.mark.promise("processes: the box opens no port but its own")
+@pytest.mark.promise("processes:no-other-port")
 def test_the_only_open_ports_are_the_public_one_and_devtools(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     server = browser.server
@@ -118,7 +118,7 @@ def test_the_only_open_ports_are_the_public_one_and_devtools(browser: Session, s
     assert opened == {server.port, server.devtools_port}
 
 
-@pytest.mark.promise("files: a download writes nothing")
+@pytest.mark.promise("files:no-download")
 def test_a_download_writes_no_file_and_hangs_nothing(browser: Session, site: Site) -> None:
     marker = b"downloaded bytes of this very test"
     headers = {"Content-Type": "application/octet-stream", "Content-Disposition": "attachment; filename=evil.bin"}
@@ -145,7 +145,7 @@ def test_a_download_writes_no_file_and_hangs_nothing(browser: Session, site: Sit
     assert found == []
 
 
-@pytest.mark.promise("files: a download writes nothing")
+@pytest.mark.promise("files:no-download")
 def test_not_even_the_beginning_of_a_download_comes_to_the_disk(browser: Session, site: Site) -> None:
     """Chromium begins one before it asks whether it may: with a file, which it removes a moment later, or too late."""
     temporary = browser.server.devtools_directory / "t"
@@ -161,7 +161,7 @@ def test_not_even_the_beginning_of_a_download_comes_to_the_disk(browser: Session
     assert (list(temporary.iterdir()), temporary.stat().st_mtime_ns) == (entries, changed)
 
 
-@pytest.mark.promise("files: nothing of the server's disk gets into a page")
+@pytest.mark.promise("files:no-upload")
 def test_a_file_field_neither_hangs_nor_takes_a_file(browser: Session, site: Site) -> None:
     page = site.watch(
         "<input type=file id=f onchange=\"tell('chosen')\"><button id=b onclick='tell(f.files.length)'>b</button>"
@@ -176,7 +176,7 @@ def test_a_file_field_neither_hangs_nor_takes_a_file(browser: Session, site: Sit
     assert page.told == [0]
 
 
-@pytest.mark.promise("output: no path of the server is told")
+@pytest.mark.promise("output:no-server-path")
 def test_no_answer_names_a_path_of_the_server(browser: Session, site: Site) -> None:
     page = site.watch("<button id=b onclick='confirm(1)'>b</button><select id=s><option>a</select>")
     answers = [

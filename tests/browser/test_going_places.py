@@ -80,7 +80,7 @@ def test_a_page_that_cannot_be_reached_is_a_failed_command(browser: Session, sit
     assert outcome.is_error
 
 
-@pytest.mark.promise("open: an address that the policy does not list is never asked for")
+@pytest.mark.promise("open:unlisted-is-never-asked")
 def test_open_refuses_a_neighbouring_port_and_asks_nobody(browser: Session, site: Site) -> None:
     before = len(site.requests)
     outcome = browser.run("open", f"http://127.0.0.1:{site.port + 1}/")

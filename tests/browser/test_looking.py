@@ -181,7 +181,7 @@ def test_a_pdf_is_handed_over_as_a_document(browser: Session, site: Site) -> Non
     assert outcome.data["bytes"] == len(content)
 
 
-@pytest.mark.promise("output: no file stays behind and no path of the server is told")
+@pytest.mark.promise("output:no-server-path")
 def test_pictures_and_documents_leave_neither_files_nor_paths(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("<p>x</p>").url)
     outcomes = [browser.run("screenshot"), browser.run("screenshot", "--annotate"), browser.run("pdf")]

@@ -188,7 +188,7 @@ def test_an_unknown_key_of_the_policy_stops_the_start_and_is_named(directories: 
     assert "open.allow_hostz" in said
 
 
-@pytest.mark.promise("processes: Chromium never runs as root")
+@pytest.mark.promise("processes:chromium-not-root")
 @pytest.mark.parametrize("account", ["nope", "root"])
 def test_a_root_server_without_an_account_to_drop_to_does_not_start(directories: dict[str, str], account: str) -> None:
     if os.geteuid() == 0:

@@ -113,7 +113,7 @@ def test_a_slow_call_in_one_session_delays_no_other(sessions: Callable[[str], Se
     assert waiting.outcome().exit_code == 0
 
 
-@pytest.mark.promise("sessions: an id that is used again starts clean")
+@pytest.mark.promise("sessions:id-starts-clean")
 def test_a_closed_session_leaves_nothing_to_the_next_one_of_its_name(
     sessions: Callable[[str], Session], site: Site
 ) -> None:

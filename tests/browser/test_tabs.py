@@ -203,7 +203,7 @@ def test_the_session_lives_on_when_its_last_tab_closes_itself(browser: Session, 
     assert browser.ok("get", "title")["title"] == "next"
 
 
-@pytest.mark.promise("sessions: nobody sees or closes another session's tabs")
+@pytest.mark.promise("sessions:own-tabs-only")
 def test_a_session_sees_only_its_own_tabs_and_popups(server: Server, browser: Session, site: Site) -> None:
     other = server.session("tabs-of-another")
     child = site.watch("", title="secret child")

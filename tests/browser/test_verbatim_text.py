@@ -40,7 +40,7 @@ def page(browser: Session, site: Site) -> WatchedPage:
     return watched
 
 
-@pytest.mark.promise("text: fill delivers any text unchanged and never reads it as an option")
+@pytest.mark.promise("text:fill-is-verbatim")
 def test_fill_delivers_every_text_byte_for_byte(browser: Session, page: WatchedPage) -> None:
     for text in TEXTS:
         browser.ok("fill", "#q", text)
@@ -48,7 +48,7 @@ def test_fill_delivers_every_text_byte_for_byte(browser: Session, page: WatchedP
     assert page.told == TEXTS
 
 
-@pytest.mark.promise("text: type delivers any text unchanged and never reads it as an option")
+@pytest.mark.promise("text:type-is-verbatim")
 def test_type_delivers_every_text_byte_for_byte(browser: Session, page: WatchedPage) -> None:
     for text in TEXTS:
         browser.ok("click", "#clear")
@@ -57,7 +57,7 @@ def test_type_delivers_every_text_byte_for_byte(browser: Session, page: WatchedP
     assert page.told == TEXTS
 
 
-@pytest.mark.promise("text: what looks like a flag neither moves the session nor stops its protection")
+@pytest.mark.promise("text:flags-have-no-effect")
 def test_flags_in_a_text_leave_the_session_where_it_was(browser: Session, page: WatchedPage) -> None:
     daemons = browser.server.daemons()
     for text in ("--session", "--action-policy", "--cdp", "--config", "--namespace", "--idle-timeout", "--debug"):

@@ -121,7 +121,7 @@ async def test_invalid_arguments_are_a_tool_result(connect: Connect) -> None:
     assert result["structuredContent"]["session_id"] == ""
 
 
-@pytest.mark.promise("mcp:no-shell")
+@pytest.mark.promise("tools:no-shell")
 async def test_run_shell_is_a_protocol_error_and_recorded(connect: Connect) -> None:
     audit = RecordingAudit()
     async with connect(a_pipeline(audit=audit)) as client:

@@ -24,7 +24,7 @@ def namespace(pid: int, kind: str) -> Path:
     return Path(f"/proc/{pid}/ns/{kind}").readlink()
 
 
-@pytest.mark.promise("container: nothing in it is root, privileged or unfiltered")
+@pytest.mark.promise("container:unprivileged")
 def test_every_process_is_unprivileged_and_filtered(box: Box, site: Site) -> None:
     box.session("confined").ok("open", site.watch("").url)
     processes = box.processes()
@@ -40,7 +40,7 @@ def test_every_process_is_unprivileged_and_filtered(box: Box, site: Site) -> Non
         assert int(status(pid, "CapBnd") or "0", 16) == 0, command_line(pid)
 
 
-@pytest.mark.promise("container: Chromium's own sandbox is on")
+@pytest.mark.promise("container:chromium-sandboxed")
 def test_renderers_are_in_a_sandbox_of_chromium_inside_the_jail(box: Box, site: Site) -> None:
     box.session("confined").ok("open", site.watch("").url)
     assert not [pid for pid in box.processes() if "--no-sandbox" in command_line(pid)]
@@ -55,7 +55,7 @@ def test_renderers_are_in_a_sandbox_of_chromium_inside_the_jail(box: Box, site: 
         assert namespace(pid, "user") != server_namespace
 
 
-@pytest.mark.promise("container: the browser has no network but loopback")
+@pytest.mark.promise("container:browser-has-loopback-only")
 def test_chromium_sees_no_interface_but_loopback(box: Box) -> None:
     browser = box.browser_pid()
     assert namespace(browser, "net") != namespace(box.pid, "net")
@@ -63,7 +63,7 @@ def test_chromium_sees_no_interface_but_loopback(box: Box) -> None:
     assert {line.split(":")[0].strip() for line in lines} == JAIL_NETWORK_INTERFACES
 
 
-@pytest.mark.promise("container: the browser sees neither the audit log nor the key nor the policy")
+@pytest.mark.promise("container:browser-sees-no-state")
 def test_chromium_does_not_see_the_state_and_has_the_servers_managed_policy(box: Box) -> None:
     browser = box.browser_pid()
     assert [path.name for path in inner(box.pid, "/var/lib/browser-shell").iterdir()] == ["9222"]
@@ -81,7 +81,7 @@ def test_the_image_itself_has_a_managed_policy_for_hosts_that_forbid_mounting(bo
     assert "file://*" in json.loads(managed.read_text())["URLBlocklist"]
 
 
-@pytest.mark.promise("container: its own files cannot be changed")
+@pytest.mark.promise("container:read-only")
 def test_nothing_but_tmp_and_the_state_can_be_written(box: Box) -> None:
     tried = box.inside(
         *("/opt/browser-shell/bin/python", "-c"),
@@ -93,7 +93,7 @@ def test_nothing_but_tmp_and_the_state_can_be_written(box: Box) -> None:
     assert tried.stdout.strip() == "['/var/lib/browser-shell', '/tmp']"
 
 
-@pytest.mark.promise("container: no program can be run from where temporary files lie")
+@pytest.mark.promise("container:no-exec-in-tmp")
 def test_what_was_written_cannot_be_executed(box: Box) -> None:
     tried = box.inside(
         *("/opt/browser-shell/bin/python", "-c"),
@@ -132,7 +132,7 @@ def test_the_filter_refuses_what_nothing_needs(box: Box, call: str) -> None:
     assert box.inside("/opt/browser-shell/bin/python", "-c", code).stdout.split() == ["-1", "1"]
 
 
-@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+@pytest.mark.promise("container:filter-is-minimal")
 def test_not_even_the_master_of_a_network_namespace_gets_at_the_firewall(box: Box) -> None:
     """Whoever makes a user and network namespace has every capability there; then only the filter is left."""
     code = (

@@ -41,7 +41,7 @@ def all_refused(audit: AuditReader, targets: list[str]) -> bool:
     return {each if ":" in each else f"{each}:80" for each in authorities} <= audit.refused().keys()
 
 
-@pytest.mark.promise("container: no page reaches the box, its neighbours, its host or its cloud")
+@pytest.mark.promise("container:pages-reach-nothing-private")
 def test_no_page_reaches_the_box_its_neighbours_its_host_or_its_cloud(
     box: Box, idle_box: Box, site: Site, allowed: Canary, forbidden: Canary
 ) -> None:
@@ -68,7 +68,7 @@ def test_no_page_reaches_the_box_its_neighbours_its_host_or_its_cloud(
     assert forbidden.first_lines == []
 
 
-@pytest.mark.promise("container: a neighbour reaches the public port and nothing else")
+@pytest.mark.promise("container:only-the-public-port")
 def test_a_second_container_on_the_same_network_reaches_only_the_public_port(
     engine: Engine, network: Network, box: Box
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_second_container_on_the_same_network_reaches_only_the_public_port(
     assert seen == "[8080]"
 
 
-@pytest.mark.promise("container: a neighbour without a token gets nothing")
+@pytest.mark.promise("container:no-token-no-answer")
 def test_a_neighbour_gets_nothing_out_of_the_public_port(engine: Engine, network: Network, box: Box) -> None:
     code = (
         "import http.client\n"

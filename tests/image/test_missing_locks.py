@@ -41,7 +41,7 @@ def refused_start(engine: Engine, flags: Sequence[str]) -> str:
     raise AssertionError(f"it took longer than {SAY_SECONDS} s to say so, three times")
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 @pytest.mark.parametrize(
     ("lock", "flag"),
     [
@@ -55,7 +55,7 @@ def test_a_missing_lock_is_named(engine: Engine, lock: str, flag: str) -> None:
     assert flag in refused_start(engine, lock_flags(without=[lock]))
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 @pytest.mark.parametrize(
     ("flags", "flag"), [(("--memory", "0"), "--memory 2g"), (("--pids-limit", "-1"), "--pids-limit")]
 )
@@ -64,13 +64,13 @@ def test_a_missing_limit_is_named(engine: Engine, flags: tuple[str, str], flag: 
     assert f"add: {flag}" in refused_start(engine, [*lock_flags(without=without), *flags])
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 def test_without_the_seccomp_profile_the_flag_is_named(engine: Engine) -> None:
     """Docker's own profile forbids namespaces; Podman's allows them, but not what Chromium's sandbox does next."""
     assert "add: --security-opt seccomp=" in refused_start(engine, lock_flags(without=["seccomp"]))
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 def test_without_any_filter_the_flag_is_named(engine: Engine) -> None:
     flags = [*lock_flags(without=["seccomp"]), "--security-opt", "seccomp=unconfined"]
     assert "add: --security-opt seccomp=" in refused_start(engine, flags)
@@ -110,7 +110,7 @@ def test_a_place_for_temporary_files_from_which_programs_run_is_refused(engine: 
     assert f"programs can be run from /tmp; add: --tmpfs {TMPFS}" in refused_start(engine, flags)
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 def test_a_filter_that_lets_more_through_than_ours_is_refused(engine: Engine, tmp_path: Path) -> None:
     profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
     profile["syscalls"].append({"names": ["socket", "keyctl"], "action": "SCMP_ACT_ALLOW"})
@@ -118,7 +118,7 @@ def test_a_filter_that_lets_more_through_than_ours_is_refused(engine: Engine, tm
     assert "lets through keyctl, socket(AF_VSOCK), socket(NETLINK_NETFILTER), socket(IPPROTO_MPTCP); add:" in said
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 def test_where_mounting_is_forbidden_the_lock_is_named(engine: Engine, tmp_path: Path) -> None:
     """As AppArmor would; here the filter does."""
     profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
@@ -128,7 +128,7 @@ def test_where_mounting_is_forbidden_the_lock_is_named(engine: Engine, tmp_path:
     assert "--security-opt apparmor=unconfined" in said
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 def test_no_variable_switches_the_locks_off(engine: Engine) -> None:
     flags = [*lock_flags(without=["capabilities"]), "--env", "BROWSER_SHELL_CONTAINER="]
     assert "add: --cap-drop ALL" in refused_start(engine, flags)

@@ -90,7 +90,7 @@ def test_the_drivers_binary_is_there_once_for_this_platform(files: dict[str, tup
     assert drivers == ["/usr/local/lib/browser-shell/agent-browser-0.41.0"]
 
 
-@pytest.mark.promise("container: the image holds no secret")
+@pytest.mark.promise("container:no-secret")
 def test_no_file_of_ours_and_no_setting_holds_a_secret(engine: Engine) -> None:
     code = (
         "import os, re\n"
@@ -152,7 +152,7 @@ def test_the_image_says_what_it_is(engine: Engine) -> None:
     assert check["Test"][:3] == ["CMD", "/opt/browser-shell/bin/browser-shell", "health"]
 
 
-@pytest.mark.promise("container: no shell is needed at run time")
+@pytest.mark.promise("container:no-shell")
 def test_nothing_of_ours_starts_a_shell(
     engine: Engine, network: Network, policy: dict[str, Any], site: Site, tmp_path: Path
 ) -> None:

@@ -48,7 +48,7 @@ async def send_request(proxy: RunningProxy, url: str) -> None:
         await read_until(client, b"\r\n\r\n")
 
 
-@pytest.mark.promise("egress: a name that changes its answer leads nowhere that was not judged")
+@pytest.mark.promise("egress:rebinding-corpus")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 @pytest.mark.parametrize("lookups_before", [0, 1], ids=["fresh", "after-open"])
 async def test_rebinding_names_of_the_corpus_reach_no_denied_address(row: dict[str, Any], lookups_before: int) -> None:
@@ -122,7 +122,7 @@ def rebinding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RebindingBox
 
 
 @pytest.mark.browser
-@pytest.mark.promise("egress: a second open of a name that has changed its answer is refused")
+@pytest.mark.promise("egress:rebinding-open")
 def test_second_open_of_a_rebound_name_is_denied(rebinding: RebindingBox) -> None:
     rebinding.resolve_to("127.0.0.1")
     url = rebinding.site.add("/first", "<title>first</title>").replace(rebinding.site.origin, rebinding.origin)
@@ -137,7 +137,7 @@ def test_second_open_of_a_rebound_name_is_denied(rebinding: RebindingBox) -> Non
 
 
 @pytest.mark.browser
-@pytest.mark.promise("egress: a page whose name changes its answer reaches the new address only if that is allowed")
+@pytest.mark.promise("egress:rebinding-page")
 def test_page_reaches_a_rebound_address_only_if_it_is_allowed(rebinding: RebindingBox) -> None:
     rebinding.resolve_to("127.0.0.1")
     # Without persistent connections every fetch needs a lookup.

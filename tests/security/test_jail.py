@@ -117,7 +117,7 @@ def is_clear(outcome: Outcome) -> bool:
     return outcome.meta["name"] in ("BROWSER_UNAVAILABLE", "DRIVER_UNAVAILABLE", "SESSION_GONE", "COMMAND_FAILED")
 
 
-@pytest.mark.promise("jail: Chromium's own sandbox is on, and nothing of ours but the server is root")
+@pytest.mark.promise("jail:sandbox-on")
 def test_every_process_is_unprivileged_and_renderers_are_sandboxed(box: Box, browser: Session) -> None:
     processes = descendants(box.server.process.pid)
     assert {box.chromium, *box.renderers()} <= set(processes)
@@ -141,7 +141,7 @@ def test_every_process_is_unprivileged_and_renderers_are_sandboxed(box: Box, bro
         assert status(pid, "NoNewPrivs") == "1"
 
 
-@pytest.mark.promise("jail: every process of the browser is in a network namespace that has no way out")
+@pytest.mark.promise("jail:no-way-out")
 def test_the_browsers_network_has_no_interface_but_loopback(box: Box, browser: Session) -> None:
     ours = network_of("self")
     inside = [box.chromium, *descendants(box.chromium)]
@@ -167,7 +167,7 @@ def _lines(path: str) -> list[str]:
     return Path(path).read_text(encoding="ascii").splitlines()
 
 
-@pytest.mark.promise("jail: the browser sees no home directories, and Chromium obeys this server's policy")
+@pytest.mark.promise("jail:files-hidden")
 def test_home_directories_are_hidden_and_the_servers_policy_is_mounted(box: Box, browser: Session) -> None:
     root = Path(f"/proc/{box.chromium}/root")
     for hidden in ("home", "root", "srv", "mnt", "media"):
@@ -186,7 +186,7 @@ def _environment(pid: int) -> list[str]:
     return [entry for entry in Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0") if entry]
 
 
-@pytest.mark.promise("jail: even a context that asks for no proxy reaches nothing")
+@pytest.mark.promise("jail:direct-context")
 def test_a_direct_context_reaches_nothing(box: Box, browser: Session) -> None:
     """Create the context with DevTools, as a deceived driver could. Only the missing network stops it."""
     port, owner = box.server.devtools_port, Path(f"/proc/{box.chromium}").stat().st_uid
@@ -221,7 +221,7 @@ def _call(devtools: Any, method: str, params: dict[str, Any], session: str = "")
             return reply["result"]
 
 
-@pytest.mark.promise("egress: with the proxy stopped the browser reaches nothing; when it is back, pages load again")
+@pytest.mark.promise("egress:proxy-down")
 def test_a_stopped_proxy_means_no_network(box: Box, browser: Session) -> None:
     box.open_loop(browser)
     chromium = box.chromium
@@ -257,9 +257,7 @@ def tcp_ports(pid: int) -> set[tuple[int, int]]:
     return {(int(row[1].partition(":")[2], 16), int(row[2].partition(":")[2], 16)) for row in rows}
 
 
-@pytest.mark.promise(
-    "faults: whatever part of the browser is killed, calls say so, all of it is gone, and it comes back"
-)
+@pytest.mark.promise("faults:killed-part")
 @pytest.mark.parametrize("victim", ["chromium", "network service", "zygote", "inner zygote", "daemon"])
 def test_a_killed_process_is_replaced_and_no_old_process_is_left(box: Box, browser: Session, victim: str) -> None:
     old = [box.chromium, *descendants(box.chromium)]
@@ -286,7 +284,7 @@ def test_a_killed_process_is_replaced_and_no_old_process_is_left(box: Box, brows
     assert box.forbidden.connections == 0
 
 
-@pytest.mark.promise("faults: idle connections to the proxy do not keep others out")
+@pytest.mark.promise("faults:idle-proxy-connections")
 def test_idle_connections_to_the_proxy_block_no_session(box: Box, browser: Session) -> None:
     script = (
         "import socket, sys\n"
@@ -327,7 +325,7 @@ def fill(path: Path) -> None:
     os.close(descriptor)
 
 
-@pytest.mark.promise("audit: with a full disk no call runs and no connection is made; with room again both do")
+@pytest.mark.promise("audit:full-disk")
 def test_a_full_disk_stops_calls_and_connections_until_there_is_space() -> None:
     with small_disk() as disk, running_box({"BROWSER_SHELL_STATE_DIR": str(disk)}) as box:
         box.server.state = disk
@@ -351,7 +349,7 @@ def test_a_full_disk_stops_calls_and_connections_until_there_is_space() -> None:
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
-@pytest.mark.promise("faults: a killed server takes its browser with it")
+@pytest.mark.promise("faults:killed-server")
 def test_a_killed_server_leaves_no_browser() -> None:
     with running_box() as box:
         browser = box.server.session("kill")
@@ -372,7 +370,7 @@ def _same_directories(server: Server) -> dict[str, str]:
     }
 
 
-@pytest.mark.promise("jail: no jail, no start")
+@pytest.mark.promise("jail:no-jail-no-start")
 def test_without_user_namespaces_the_server_exits_with_advice() -> None:
     folder = Path(tempfile.mkdtemp(prefix="bsh-nojail-", dir="/tmp"))
     folder.chmod(0o711)

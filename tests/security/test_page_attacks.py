@@ -154,7 +154,7 @@ def wait_for_denials(audit: AuditReader, expected: dict[str, str]) -> None:
     assert {host: audit.refused()[host] for host in expected} == expected
 
 
-@pytest.mark.promise("egress: no page reaches the box itself, its network or its cloud, by whatever means")
+@pytest.mark.promise("egress:pages-reach-nothing-private")
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 def test_a_page_reaches_allowed_addresses_only(box: Box, browser: Session, mechanism: Mechanism) -> None:
     before = box.allowed.connections
@@ -179,7 +179,7 @@ def test_a_page_reaches_allowed_addresses_only(box: Box, browser: Session, mecha
     assert box.audit.dialled() <= own
 
 
-@pytest.mark.promise("egress: pages send no datagram, not even inside the jail")
+@pytest.mark.promise("egress:no-datagram")
 def test_no_page_sends_a_datagram(box: Box, browser: Session) -> None:
     by_name = {mechanism.name: mechanism for mechanism in MECHANISMS}
     pid = box.server.mark("chromium")

@@ -121,7 +121,7 @@ def press(keys: str) -> bytes:
     return b"".join(struct.pack(">BBxxI", 4, down, symbol) for down, symbol in strokes)
 
 
-@pytest.mark.promise("live view: no shortcut of the window manager starts a program")
+@pytest.mark.promise("view:no-program-shortcuts")
 def test_no_default_shortcut_starts_a_program(box: Box) -> None:
     shortcuts = debian_shortcuts()
     assert shortcuts[:5] == ["<alt>m", "<ctrl><alt>x", "<ctrl><alt>r", "<ctrl><alt>e", "<alt>escape"]
@@ -143,7 +143,7 @@ def test_no_default_shortcut_starts_a_program(box: Box) -> None:
     assert box.window_manager() == window_manager
 
 
-@pytest.mark.promise("live view: the window manager ignores key bindings in the display directory")
+@pytest.mark.promise("view:no-program-shortcuts")
 @pytest.mark.parametrize("name", ["x", "empty"])
 def test_shortcuts_in_a_directory_of_the_browsers_account_are_ignored(box: Box, name: str) -> None:
     directory = box.server.devtools_directory / name / ".matchbox"

@@ -52,14 +52,14 @@ def test_no_file_of_the_image_names_a_registry() -> None:
             assert "https://" not in path.read_text(encoding="utf-8"), path
 
 
-@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+@pytest.mark.promise("container:filter-is-minimal")
 def test_the_filter_never_allows_what_breaks_out(rules: list[dict[str, Any]]) -> None:
     allowed = {name for rule in rules for name in rule["names"] if rule["action"] == "SCMP_ACT_ALLOW"}
     assert allowed & set(NEVER) == set()
     assert len(allowed) < 260
 
 
-@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+@pytest.mark.promise("container:filter-is-minimal")
 def test_what_docker_does_not_allow_is_bound_to_the_jails_own_arguments(rules: list[dict[str, Any]]) -> None:
     added = {(rule["names"][0], json.dumps(rule.get("args"))) for rule in rules if rule["comment"].startswith("ADDED")}
     namespaces = jail_helper.CLONE_NEWUSER | jail_helper.CLONE_NEWNET | jail_helper.CLONE_NEWNS
@@ -85,7 +85,7 @@ def test_what_docker_does_not_allow_is_bound_to_the_jails_own_arguments(rules: l
     }
 
 
-@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+@pytest.mark.promise("container:filter-is-minimal")
 def test_new_sockets_are_bound_to_family_type_and_protocol(rules: list[dict[str, Any]]) -> None:
     def conditions(name: str) -> set[tuple[tuple[int, int, int], ...]]:
         """Of each rule: which argument, by which mask, must be what."""
@@ -106,7 +106,7 @@ def test_new_sockets_are_bound_to_family_type_and_protocol(rules: list[dict[str,
     assert conditions("socketpair") == {((0, socket.AF_UNIX, -1),)}
 
 
-@pytest.mark.promise("container: the filter allows no system call that nothing needs")
+@pytest.mark.promise("container:filter-is-minimal")
 def test_options_of_sockets_end_below_the_firewall_and_ipsec(rules: list[dict[str, Any]]) -> None:
     found = [rule["args"] for rule in rules if "setsockopt" in rule["names"]]
     seen = {tuple((one["index"], one["op"].removeprefix("SCMP_CMP_"), one["value"]) for one in args) for args in found}

@@ -51,7 +51,7 @@ async def test_at_most_four_addresses_are_tried() -> None:
     assert len(connect.dialled) == 4
 
 
-@pytest.mark.promise("egress: one denied answer denies the name, and nothing is dialled")
+@pytest.mark.promise("egress:one-denied-answer")
 @pytest.mark.parametrize(
     ("url", "answers", "rule"),
     [
@@ -101,7 +101,7 @@ async def test_lookup_timeout_denies_the_connection(monkeypatch: pytest.MonkeyPa
     assert connect.dialled == []
 
 
-@pytest.mark.promise("egress: a name that changes its answer is judged anew for each connection")
+@pytest.mark.promise("egress:judged-per-connection")
 async def test_name_that_changes_its_address_is_denied() -> None:
     resolver = ScriptedResolver({"rebind.example": [[PUBLIC], ["127.0.0.1"]]})
     connect = RecordingConnect()
@@ -132,7 +132,7 @@ async def test_unsafe_allow_addresses_allows_one_port_only() -> None:
             await dialer.dial(ALICE, f"http://127.0.0.1:{origin.port - 1}/")
 
 
-@pytest.mark.promise("egress: what cannot be recorded is not connected")
+@pytest.mark.promise("egress:no-record-no-connection")
 async def test_nothing_is_dialled_when_the_audit_log_fails() -> None:
     connect, denials = RecordingConnect(), RecentDenials()
     resolver = ScriptedResolver({"a.example": [[PUBLIC]], "b.example": [["10.0.0.1"]]})

@@ -159,7 +159,7 @@ async def test_request_to_another_origin_gets_its_own_decision_and_connection() 
     assert proxy.denied_rules() == ["address.private"]
 
 
-@pytest.mark.promise("egress: the target decides, and the origin is told the name that was judged")
+@pytest.mark.promise("egress:target-decides")
 @pytest.mark.parametrize(
     ("target", "host_header", "expected"),
     [

@@ -59,9 +59,7 @@ async def test_bytes_received_with_the_connect_request_are_forwarded() -> None:
         await origin.has_received(CLIENT_HELLO)
 
 
-@pytest.mark.promise(
-    "egress: a policy of https only holds inside tunnels too, and a refusal there ends one tunnel only"
-)
+@pytest.mark.promise("egress:https-only-in-tunnels")
 async def test_plaintext_tunnel_under_an_https_only_policy_is_closed_and_others_stay_open() -> None:
     policy = {"allow_schemes": ["https"]}
     async with proxied(echo, policy) as (origin, proxy), open_tunnel(proxy) as other:
@@ -207,7 +205,7 @@ async def test_client_that_never_finishes_its_head_is_disconnected(monkeypatch: 
         assert await proxy.exchange(b"GET http://page.exam") == b""
 
 
-@pytest.mark.promise("egress: the browser's own calls go nowhere, and nobody is told")
+@pytest.mark.promise("egress:own-traffic-refused")
 @pytest.mark.parametrize("raw", [get(), b"CONNECT page.example:443 HTTP/1.1\r\nHost: page.example:443\r\n\r\n"])
 async def test_request_without_a_session_is_refused_without_a_record(raw: bytes) -> None:
     resolver = ScriptedResolver()
@@ -229,7 +227,7 @@ async def test_session_is_found_by_the_address_that_was_dialled() -> None:
     assert addresses == ["127.0.0.1"]
 
 
-@pytest.mark.promise("egress: one session cannot use up everybody's connections")
+@pytest.mark.promise("egress:session-share")
 async def test_session_cannot_use_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("browser_shell.egress.proxy._MAX_CONNECTIONS_PER_SESSION", 3)
     bob = Requester(subject="bob", session_id="s1")

@@ -75,6 +75,7 @@ def test_a_process_with_a_reused_pid_gets_no_memory_limit(identity: ProcessIdent
     assert resource.prlimit(identity.pid, resource.RLIMIT_DATA) == resource.getrlimit(resource.RLIMIT_DATA)
 
 
+@pytest.mark.promise("process:no-orphan")
 def test_a_saved_process_is_ended_once(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     save_identity(tmp_path / "chromium", process.pid)
     assert end_saved_process(tmp_path / "chromium")

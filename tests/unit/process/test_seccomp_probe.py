@@ -31,7 +31,7 @@ def test_nothing_is_let_through_by_a_filter_that_refuses_all_probed_calls(number
     assert output_behind_filter(numbers.values(), SCRIPT, error=errno.EPERM) == []
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 @pytest.mark.parametrize(
     ("name", "reported"),
     [("keyctl", ["keyctl"]), ("process_vm_readv", ["process_vm_readv"]), ("socket", SOCKETS)],

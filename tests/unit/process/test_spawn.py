@@ -78,6 +78,7 @@ async def test_a_program_is_killed_at_its_deadline(tmp_path: Path, sleep: str) -
     assert await is_gone(await written_pid(file))
 
 
+@pytest.mark.promise("process:no-orphan")
 async def test_a_cancelled_run_leaves_no_process_of_its_group(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     text = (

@@ -110,7 +110,7 @@ def test_a_lock_that_nobody_knows_cannot_be_left_out() -> None:
         read_settings({"BROWSER_SHELL_UNSAFE_MISSING_LOCKS": "memory,everything"})
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 @pytest.mark.parametrize("env", [{}, {"BROWSER_SHELL_CONTAINER": ""}, {"BROWSER_SHELL_CONTAINER": "0"}])
 def test_no_variable_makes_the_image_forget_that_it_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str]
@@ -132,7 +132,7 @@ def test_elsewhere_no_lock_is_asked_for_unless_the_variable_asks() -> None:
     assert read_settings({"BROWSER_SHELL_CONTAINER": "1"}).needs_lock("mounts")
 
 
-@pytest.mark.promise("container: it starts behind all its locks or not at all")
+@pytest.mark.promise("container:all-locks-or-no-start")
 @pytest.mark.parametrize("option", [("--unsafe-no-jail",), ("--unsafe-attach", "9222")])
 def test_the_image_has_no_switch_for_its_jail(
     option: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

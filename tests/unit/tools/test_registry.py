@@ -27,7 +27,7 @@ def test_other_names_are_unknown(name: str) -> None:
     assert caught.value.rule_id == "tool.unknown"
 
 
-@pytest.mark.promise("tool:no-shell")
+@pytest.mark.promise("tools:no-shell")
 def test_run_shell_is_never_a_tool() -> None:
     with pytest.raises(PolicyBlocked) as caught:
         ToolRegistry([]).get("run_shell")

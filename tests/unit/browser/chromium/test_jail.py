@@ -61,7 +61,7 @@ def directory() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.mark.promise("jail: there is no network inside but loopback, and no way to another")
+@pytest.mark.promise("jail:no-way-out")
 async def test_the_network_has_no_interface_but_loopback_and_no_route(directory: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as canary:
         canary.setblocking(False)
@@ -94,7 +94,7 @@ print(json.dumps({{
     }
 
 
-@pytest.mark.promise("jail: nothing inside has a capability or can gain one, and nothing is root")
+@pytest.mark.promise("jail:no-privileges")
 async def test_the_program_is_alone_in_the_jail_and_has_no_capabilities(directory: Path) -> None:
     async with running_script(jail_settings(directory), WAIT) as jail:
         pid = jail.process.pid
@@ -132,7 +132,7 @@ print(json.dumps({"init": enter_network_of(1), "server": enter_network_of(%d), "
     assert output == {"init": -1, "server": -1, "raw": -1, "mount": -1}
 
 
-@pytest.mark.promise("jail: people's folders are not there, and the browser's policy is this server's")
+@pytest.mark.promise("jail:files-hidden")
 async def test_directories_are_hidden_and_the_policy_is_mounted_read_only(directory: Path) -> None:
     script = """
 import os
@@ -157,7 +157,7 @@ def start_without_mounting(directory: Path, *, must_hide: bool) -> tuple[Any, bo
     return output_behind_filter([MOUNT[platform.machine()]], script, error=errno.EPERM), written.exists()
 
 
-@pytest.mark.promise("container: the browser sees neither the audit log nor the key nor the policy")
+@pytest.mark.promise("container:browser-sees-no-state")
 def test_a_jail_that_must_hide_directories_does_not_start_where_mounting_is_forbidden(directory: Path) -> None:
     message, program_ran = start_without_mounting(directory, must_hide=True)
     assert message is not None
@@ -312,7 +312,7 @@ async def test_a_missing_program_is_named_in_the_log(directory: Path) -> None:
     assert (settings.logs / "chromium.log").read_text() == "/nonexistent/chromium: No such file or directory\n"
 
 
-@pytest.mark.promise("jail: no jail, no start")
+@pytest.mark.promise("jail:no-jail-no-start")
 async def test_no_program_runs_when_a_mount_fails(directory: Path) -> None:
     settings = jail_settings(directory, chromium_policies=directory / "missing")
     written = directory / "home" / "written"

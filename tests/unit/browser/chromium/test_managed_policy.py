@@ -10,7 +10,7 @@ import pytest
 from browser_shell.browser.chromium.managed_policy import managed_policy, write_managed_policy
 
 
-@pytest.mark.promise("policy: Chromium's own policy shuts what no page of an agent needs")
+@pytest.mark.promise("policy:managed-policy")
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -124,7 +124,7 @@ async def start_display(directory: Path) -> AsyncIterator[None]:
         yield
 
 
-@pytest.mark.promise("audit: a link in the place of a log file does not truncate the audit log")
+@pytest.mark.promise("audit:no-links")
 @pytest.mark.parametrize(
     ("start", "names"),
     [

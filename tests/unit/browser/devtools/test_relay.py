@@ -60,7 +60,7 @@ async def test_the_servers_own_account_is_connected() -> None:
         assert await read_until(client, b"hello") == b"hello"
 
 
-@pytest.mark.promise("devtools: other accounts of the machine cannot reach the browser's DevTools")
+@pytest.mark.promise("devtools:own-accounts")
 async def test_an_account_that_is_not_listed_is_disconnected() -> None:
     async with (
         a_relay(frozenset({OWN_UID + 1})) as running,

@@ -178,6 +178,7 @@ async def test_a_daemon_that_is_not_ready_is_killed(
     assert not list(tmp_path.glob("a.*"))
 
 
+@pytest.mark.promise("process:no-orphan")
 async def test_a_cancelled_start_leaves_no_daemon(driver: AgentBrowserDriver, program: Path, tmp_path: Path) -> None:
     install(program, WRITES_ITS_PID_LATE)
     async with anyio.create_task_group() as tasks:
@@ -195,6 +196,7 @@ async def test_a_missing_program_is_an_error(driver: AgentBrowserDriver) -> None
         await driver.make_ready("a", "target")
 
 
+@pytest.mark.promise("process:no-orphan")
 async def test_daemons_of_an_earlier_server_are_killed(
     driver: AgentBrowserDriver, program: Path, tmp_path: Path
 ) -> None:
