@@ -46,6 +46,8 @@ class FsyncThread:
     def _serve(self) -> None:
         while (item := self._queue.get()) is not None:
             function, future = item
+            if not future.set_running_or_notify_cancel():
+                continue
             try:
                 function()
             except BaseException as error:  # noqa: BLE001  raised again in the waiting task

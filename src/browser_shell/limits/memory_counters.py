@@ -12,7 +12,7 @@ from browser_shell.limits.keys import owner_of
 
 MAX_COUNTERS_OF_SUBJECT = 4_096
 """Above this number, a new counter of a subject replaces the oldest counter of the same subject."""
-_FIRST_SWEEP = 256
+_SWEEP_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -45,39 +45,40 @@ class MonotonicCounters:
     def __init__(self, *, clock: Clock, max_counters_of_subject: int = MAX_COUNTERS_OF_SUBJECT) -> None:
         self._clock = clock
         self._max_counters_of_subject = max_counters_of_subject
-        self._counters: dict[str, _Counter] = {}
-        self._counters_of: dict[str, dict[str, None]] = {}
-        """Keys by subject, oldest first."""
+        self._counters: dict[str, dict[str, _Counter]] = {}
+        """By subject and key, oldest first."""
         self._windows: dict[str, _Window] = {}
-        self._sweep_at = _FIRST_SWEEP
+        self._sweep_at = 0.0
 
     def __len__(self) -> int:
-        return len(self._counters) + len(self._windows)
+        return sum(map(len, self._counters.values())) + len(self._windows)
 
     async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        now = self._clock.monotonic()
-        self._sweep_when_due(now)
-        counter = self._counters.get(key)
+        now = self._now()
+        counters = self._counters.setdefault(owner_of(key), {})
+        counter = counters.get(key)
         if counter is None or counter.ends_at <= now:
-            counter = self._new_counter(key, now + expiry)
+            counters.pop(key, None)
+            if len(counters) >= self._max_counters_of_subject:
+                del counters[next(iter(counters))]
+            counter = counters[key] = _Counter(0, now + expiry)
         counter.value += amount
         return counter.value
 
     async def get(self, key: str) -> int:
-        counter = self._counters.get(key)
+        counter = self._find(key)
         return counter.value if counter is not None and counter.ends_at > self._clock.monotonic() else 0
 
     async def get_expiry(self, key: str) -> float:
         """Return a time of the monotonic clock."""
-        counter = self._counters.get(key)
+        counter = self._find(key)
         return counter.ends_at if counter is not None else self._clock.monotonic()
 
     async def clear(self, key: str) -> None:
-        self._drop_counter(key)
+        self._counters.get(owner_of(key), {}).pop(key, None)
 
     async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        now = self._clock.monotonic()
-        self._sweep_when_due(now)
+        now = self._now()
         window = self._window(key, expiry, now)
         weighted = int(window.previous * window.left(now) / expiry) + window.current
         if weighted + amount > limit:
@@ -91,6 +92,9 @@ class MonotonicCounters:
         window = self._window(key, expiry, now)
         return window.previous, window.left(now) if window.previous else 0.0, window.current, window.ends_at - now
 
+    def _find(self, key: str) -> _Counter | None:
+        return self._counters.get(owner_of(key), {}).get(key)
+
     def _window(self, key: str, length: int, now: float) -> _Window:
         window = self._windows.get(key)
         if window is None or now >= window.ends_at:
@@ -99,30 +103,16 @@ class MonotonicCounters:
             return _Window(started=window.started + length, length=length, previous=window.current)
         return window
 
-    def _new_counter(self, key: str, ends_at: float) -> _Counter:
-        self._drop_counter(key)
-        own = self._counters_of.setdefault(owner_of(key), {})
-        if len(own) >= self._max_counters_of_subject:
-            self._drop_counter(next(iter(own)))
-            own = self._counters_of.setdefault(owner_of(key), {})
-        own[key] = None
-        counter = self._counters[key] = _Counter(0, ends_at)
-        return counter
-
-    def _drop_counter(self, key: str) -> None:
-        if self._counters.pop(key, None) is None:
-            return
-        own = self._counters_of[owner_of(key)]
-        del own[key]
-        if not own:
-            del self._counters_of[owner_of(key)]
-
-    def _sweep_when_due(self, now: float) -> None:
-        """Drop expired counters when the number of keys has doubled, so that the amortised cost is constant."""
-        if len(self) < self._sweep_at:
-            return
-        for key in [key for key, counter in self._counters.items() if counter.ends_at <= now]:
-            self._drop_counter(key)
-        for key in [key for key, window in self._windows.items() if window.ends_at <= now]:
-            del self._windows[key]
-        self._sweep_at = max(_FIRST_SWEEP, 2 * len(self))
+    def _now(self) -> float:
+        """Return the time, and drop what has expired once in `_SWEEP_SECONDS`."""
+        now = self._clock.monotonic()
+        if now >= self._sweep_at:
+            self._sweep_at = now + _SWEEP_SECONDS
+            self._windows = {key: window for key, window in self._windows.items() if window.ends_at > now}
+            for subject, counters in list(self._counters.items()):
+                live = {key: counter for key, counter in counters.items() if counter.ends_at > now}
+                if live:
+                    self._counters[subject] = live
+                else:
+                    del self._counters[subject]
+        return now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import threading
@@ -241,4 +242,23 @@ async def test_without_a_thread_records_are_refused_until_one_starts(
             with pytest.raises(AuditUnavailable):
                 await audit.checkpoint()
         await audit.record(a_record(RecordKind.SANDBOX_EXEC))
+    assert checked(path).sound
+
+
+async def test_a_task_cancelled_by_asyncio_does_not_end_the_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, resume = threading.Event(), threading.Event()
+
+    def slow(file: int) -> None:
+        entered.set()
+        resume.wait(5)
+
+    with a_writer(path) as audit:
+        monkeypatch.setattr(os, "fdatasync", slow)
+        task = asyncio.create_task(audit.record(a_record(RecordKind.SANDBOX_EXEC)))
+        await anyio.to_thread.run_sync(entered.wait, 5)
+        task.cancel()  # Not by a cancel scope, against which the flush is shielded.
+        await asyncio.wait([task])
+        resume.set()
+        with anyio.fail_after(5):
+            await audit.record(a_record(RecordKind.SANDBOX_EXEC))
     assert checked(path).sound

@@ -21,18 +21,16 @@ def timeline(calls: Sequence[FinishedCall]) -> str:
     """Calls over time, stacked by outcome."""
     if not calls:
         return _placeholder("no finished calls")
-    start, step = _columns(calls)
-    stacks = [Counter[str]() for _ in range(_COLUMNS)]
-    for call in calls:
-        stacks[_column(call.at, start, step)][call.outcome] += 1
-    highest = max(stack.total() for stack in stacks)
+    start, step, columns = _group(calls)
+    highest = max(map(len, columns))
     bars = []
-    for number, stack in enumerate(stacks):
-        below = 0
+    for number, column in enumerate(columns):
+        counts, below = Counter(call.outcome for call in column), 0
         for outcome in _OUTCOMES:
-            if stack[outcome]:
-                bars.append(_bar(number, below, stack[outcome], highest, outcome, _format_time(start + number * step)))
-                below += stack[outcome]
+            if counts[outcome]:
+                time = _format_time(start + number * step)
+                bars.append(_bar(number, below, counts[outcome], highest, outcome, time))
+                below += counts[outcome]
     return _chart("calls over time", [*bars, _left_label(str(highest), 12), *_time_labels(start, step)])
 
 
@@ -40,25 +38,22 @@ def latency(calls: Sequence[FinishedCall]) -> str:
     """Median and 95th percentile over time, on a logarithmic scale."""
     if not calls:
         return _placeholder("no finished calls")
-    start, step = _columns(calls)
-    columns: list[list[float]] = [[] for _ in range(_COLUMNS)]
-    for call in calls:
-        columns[_column(call.at, start, step)].append(call.duration_ms)
+    start, step, columns = _group(calls)
     decades = max(1, ceil(log10(max(10.0, *(call.duration_ms for call in calls)))))
-    marks = [
-        f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH}" y1="{_level(10.0**power, decades):.1f}" '
-        f'y2="{_level(10.0**power, decades):.1f}"/>'
-        + _left_label(_milliseconds(10.0**power), _level(10.0**power, decades))
-        for power in range(decades + 1)
-    ]
+    marks = []
+    for power in range(decades + 1):
+        y = _level(10.0**power, decades)
+        marks.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        marks.append(_left_label(_milliseconds(10.0**power), y))
     for share, name in ((0.95, "p95"), (0.5, "p50")):
         points = [
-            f"{_middle(number):.1f},{_level(percentile(values, share), decades):.1f}"
-            for number, values in enumerate(columns)
-            if values
+            (_middle(number), _level(percentile([call.duration_ms for call in column], share), decades))
+            for number, column in enumerate(columns)
+            if column
         ]
-        dots = "".join(f'<circle class="{name}" cx="{x}" cy="{y}" r="2.5"/>' for x, y in (p.split(",") for p in points))
-        marks.append(f'<polyline class="{name}" points="{" ".join(points)}"/>{dots}')
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        dots = "".join(f'<circle class="{name}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in points)
+        marks.append(f'<polyline class="{name}" points="{line}"/>{dots}')
     return _chart("latency over time", [*marks, *_time_labels(start, step)])
 
 
@@ -80,13 +75,14 @@ def bars(counts: Counter[str]) -> str:
     return f'<svg role="img" aria-label="refusals by rule" viewBox="0 0 {_WIDTH} {height}">{"".join(marks)}</svg>'
 
 
-def _columns(calls: Sequence[FinishedCall]) -> tuple[float, float]:
+def _group(calls: Sequence[FinishedCall]) -> tuple[float, float, list[list[FinishedCall]]]:
+    """Divide the time into columns. Return its start, the seconds of a column, and the calls of each column."""
     start, end = min(call.at for call in calls), max(call.at for call in calls)
-    return start, max(1.0, end - start) / _COLUMNS
-
-
-def _column(at: float, start: float, step: float) -> int:
-    return min(_COLUMNS - 1, int((at - start) / step))
+    step = max(1.0, end - start) / _COLUMNS
+    columns: list[list[FinishedCall]] = [[] for _ in range(_COLUMNS)]
+    for call in calls:
+        columns[min(_COLUMNS - 1, int((call.at - start) / step))].append(call)
+    return start, step, columns
 
 
 def _middle(number: int) -> float:
