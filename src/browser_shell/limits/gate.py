@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -152,8 +153,17 @@ async def open_gate(rules: LimitsSection, *, redis_url: str, clock: Clock, new_i
     if not redis_url:
         yield local_gate(rules, clock=clock, new_id=new_id)
         return
-    # Lazy import: the Redis client takes 4 MB of memory, and most servers do not use it.
-    from browser_shell.limits.redis_backend import open_redis_gate
+    # Lazy import: the Redis client takes 5 MB of memory, and most servers do not use it.
+    from browser_shell.limits.redis_backend import ERRORS, open_redis
 
-    async with open_redis_gate(rules, redis_url=redis_url, clock=clock, new_id=new_id) as gate:
-        yield gate
+    async with open_redis(redis_url) as (counters, slots):
+        yield LimitsGate(
+            rules=rules,
+            windows=CallWindows(counters),
+            # The library computes expiry times as time.time() plus the TTL in Redis.
+            budgets=TaskBudgets(counters=counters, now=time.time),
+            slots=slots,
+            clock=clock,
+            new_id=new_id,
+            counter_errors=ERRORS,
+        )

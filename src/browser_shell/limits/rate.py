@@ -15,10 +15,7 @@ _DAY = 86_400
 
 
 class Counters(Protocol):
-    """Counters by key. The methods are those of the Redis storage of the `limits` library, which is used unchanged.
-
-    The library is not imported here, because only servers with a Redis need it.
-    """
+    """Counters by key. The Redis storage of the `limits` library has these methods and is used unchanged."""
 
     async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         """Add to a counter that expires `expiry` seconds after its first use. Return its value."""

@@ -1,8 +1,7 @@
-"""Limits on a Redis that several servers share. Imported only by servers that have one, because the client is large."""
+"""Counters and slots on a Redis that several servers share."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -14,15 +13,12 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
 
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import Clock, NewId
-from browser_shell.limits.budget import TaskBudgets
-from browser_shell.limits.gate import LimitsGate
-from browser_shell.limits.rate import CallWindows
-from browser_shell.policy.document import LimitsSection
 
 SLOT_SECONDS = 15
 """A slot expires after this time unless it is renewed, so that a killed server does not keep its slots."""
 RENEW_SECONDS = 4.0
+ERRORS = (StorageError, OSError)
+"""Exceptions of counters and slots when Redis cannot be reached."""
 _PREFIX = "browser-shell"
 _SOCKET_SECONDS = 1.0
 _CONNECTIONS = 32
@@ -46,10 +42,8 @@ log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def open_redis_gate(
-    rules: LimitsSection, *, redis_url: str, clock: Clock, new_id: NewId
-) -> AsyncIterator[LimitsGate]:
-    """Open a gate on Redis. While Redis is unreachable, calls are refused; the server starts all the same.
+async def open_redis(redis_url: str) -> AsyncIterator[tuple[RedisStorage, RedisSlots]]:
+    """Connect counters and slots. An unreachable Redis raises StorageError later, when they are used.
 
     Raises: ConfigurationInvalid.
     """
@@ -63,20 +57,10 @@ async def open_redis_gate(
         connection_pool=pool,  # type: ignore[arg-type]  # documented; the library types all options alike
     )
     slots = RedisSlots(Redis(connection_pool=pool), prefix=_PREFIX)
-    gate = LimitsGate(
-        rules=rules,
-        windows=CallWindows(counters),
-        # The library computes expiry times as time.time() plus the TTL in Redis.
-        budgets=TaskBudgets(counters=counters, now=time.time),
-        slots=slots,
-        clock=clock,
-        new_id=new_id,
-        counter_errors=(StorageError, OSError),
-    )
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(slots.keep_renewing)
-            yield gate
+            yield counters, slots
             tasks.cancel_scope.cancel()
     finally:
         with anyio.move_on_after(_SOCKET_SECONDS, shield=True):
