@@ -8,7 +8,7 @@ import anyio
 from anyio.abc import SocketStream
 
 from browser_shell.http1.body import LAST_CHUNK, BodyReader, encode_chunk
-from browser_shell.http1.heads import Framing, MessageInvalid, RequestHeadReader
+from browser_shell.http1.heads import Framing, HeadReader, MessageInvalid
 
 CONNECTION_ENDED = (
     MessageInvalid,
@@ -29,7 +29,7 @@ _HALF_CLOSED_SECONDS = 30.0
 class HttpConnection:
     """A socket, and the bytes received from it that are not used yet."""
 
-    def __init__(self, stream: SocketStream, head_reader: RequestHeadReader) -> None:
+    def __init__(self, stream: SocketStream, head_reader: HeadReader) -> None:
         self.stream = stream
         self.buffer = bytearray()
         self._head_reader = head_reader

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from browser_shell.asgi.disconnect import DISCONNECT_SIGNAL, DisconnectSignal
-from browser_shell.asgi.responses import raw_refusal
+from browser_shell.asgi import DISCONNECT_SIGNAL, DisconnectSignal, raw_refusal
 from browser_shell.http.routes import SOCKET_PATHS
 from browser_shell.http1.body import LAST_CHUNK, BodyReader, encode_chunk
 from browser_shell.http1.heads import Framing, MessageInvalid, Request, RequestHeadReader, parse_request, write_head

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from browser_shell.asgi.responses import refusal, with_security_headers
+from browser_shell.asgi import refusal, with_security_headers
 from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
 from browser_shell.core.errors import AuditUnavailable

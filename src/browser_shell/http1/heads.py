@@ -1,7 +1,7 @@
 """Message heads: the start line and the header fields.
 
-The parser accepts less than RFC 9112 allows. A head that two parsers could read differently is refused, because such
-differences are what request smuggling is made of (RFC 9112 §11.2).
+The parser accepts less than RFC 9112 allows. It refuses a head that two parsers could read differently, because such a
+difference makes request smuggling possible (RFC 9112 §11.2).
 """
 
 from __future__ import annotations
@@ -125,17 +125,17 @@ class Response:
     """Whether the server closes the connection after this response."""
 
 
-class RequestHeadReader:
-    """Collects the bytes of a request head, in time linear in their number however they are split."""
+class HeadReader:
+    """Collects the bytes of a head, in time linear in their number however they are split."""
 
-    _empty_line: ClassVar = re.compile(rb"\r\n\r\n")
-    _invalid_bytes: ClassVar = re.compile(_CONTROL_CHARACTER + rb"|(?:^|[^\r])\n|\r[^\n]")
-    _start_line: ClassVar = _REQUEST_LINE
+    _empty_line: ClassVar[re.Pattern[bytes]]
+    _invalid_bytes: ClassVar[re.Pattern[bytes]]
+    _start_line: ClassVar[re.Pattern[bytes]]
 
     def __init__(self, *, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._received = bytearray()
-        self._start_line_is_valid = False
+        self._has_start_line = False
 
     @property
     def has_started(self) -> bool:
@@ -147,38 +147,41 @@ class RequestHeadReader:
 
         Raises: MessageInvalid as soon as the bytes cannot become a valid head.
         """
-        known = len(self._received)
+        checked = len(self._received)
         self._received += data
-        empty_line = self._empty_line.search(self._received, max(0, known - 3))
+        # Both searches start in the bytes checked before, where a match may have begun.
+        empty_line = self._empty_line.search(self._received, max(0, checked - 3))
         end = empty_line.end() if empty_line else len(self._received)
-        if self._invalid_bytes.search(self._received, max(0, known - 1), end):
+        if self._invalid_bytes.search(self._received, max(0, checked - 1), end):
             raise MessageInvalid("not HTTP/1.1")
         if end > self._max_bytes:
             raise MessageInvalid("the head is too large", status=431)
-        self._check_start_line(known)
+        if not self._has_start_line and (line_end := self._received.find(b"\n", checked)) >= 0:
+            if not self._start_line.fullmatch(self._received[:line_end].removesuffix(b"\r")):
+                raise MessageInvalid("not HTTP/1.1")
+            self._has_start_line = True
         if empty_line is None:
             return None
         head, rest = bytes(self._received[: empty_line.start()]), bytes(self._received[end:])
         self._received.clear()
-        self._start_line_is_valid = False
+        self._has_start_line = False
         return head, rest
 
-    def _check_start_line(self, known: int) -> None:
-        if self._start_line_is_valid:
-            return
-        line_end = self._received.find(b"\n", known)
-        if line_end >= 0:
-            self._start_line_is_valid = bool(self._start_line.fullmatch(self._received[:line_end].removesuffix(b"\r")))
-            if not self._start_line_is_valid:
-                raise MessageInvalid("not HTTP/1.1")
+
+class RequestHeadReader(HeadReader):
+    """Collects the head of a request. Its lines end in CR LF."""
+
+    _empty_line = re.compile(rb"\r\n\r\n")
+    _invalid_bytes = re.compile(_CONTROL_CHARACTER + rb"|(?:^|[^\r])\n|\r[^\n]")
+    _start_line = _REQUEST_LINE
 
 
-class ResponseHeadReader(RequestHeadReader):
-    """The same for a response head, whose lines may end in LF alone, as old servers write them (RFC 9112 §2.2)."""
+class ResponseHeadReader(HeadReader):
+    """Collects the head of a response. Its lines may end in LF alone, as old servers write them (RFC 9112 §2.2)."""
 
-    _empty_line: ClassVar = re.compile(rb"\r?\n\r?\n")
-    _invalid_bytes: ClassVar = re.compile(_CONTROL_CHARACTER)
-    _start_line: ClassVar = _STATUS_LINE
+    _empty_line = re.compile(rb"\r?\n\r?\n")
+    _invalid_bytes = re.compile(_CONTROL_CHARACTER)
+    _start_line = _STATUS_LINE
 
 
 def parse_request(head: bytes) -> Request:

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from browser_shell import __version__
-from browser_shell.asgi.disconnect import disconnect_signal
+from browser_shell.asgi import disconnect_signal
 from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.errors import CallRefused, UnknownTool
 from browser_shell.core.json_values import JsonObject, JsonValue

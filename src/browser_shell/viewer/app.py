@@ -36,7 +36,7 @@ _HEADERS = {
     "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
-"""In addition to `asgi.responses.SECURITY_HEADERS`, which the gateway adds."""
+"""In addition to `asgi.SECURITY_HEADERS`, which the gateway adds."""
 
 
 def build_viewer_app(*, novnc: Path, bridge: VncBridge) -> ASGIApp:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from browser_shell.asgi.responses import refusal
+from browser_shell.asgi import refusal
 from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
 from browser_shell.core.errors import AuditUnavailable

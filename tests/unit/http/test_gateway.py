@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
-from browser_shell.asgi.responses import SECURITY_HEADERS
+from browser_shell.asgi import SECURITY_HEADERS
 from browser_shell.core.calls import Principal
 from browser_shell.core.records import RecordKind
 from browser_shell.http.gateway import GatewaySettings

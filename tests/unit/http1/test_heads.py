@@ -6,6 +6,7 @@ import pytest
 
 from browser_shell.http1.heads import (
     Framing,
+    HeadReader,
     MessageInvalid,
     Request,
     RequestHeadReader,
@@ -222,7 +223,7 @@ def test_ambiguous_response_is_refused(head: bytes) -> None:
     ],
 )
 def test_head_reader_finds_the_empty_line_however_the_bytes_are_split(
-    reader: type[RequestHeadReader], head: bytes, empty_line: bytes, size: int
+    reader: type[HeadReader], head: bytes, empty_line: bytes, size: int
 ) -> None:
     collected = reader(max_bytes=100)
     data = head + empty_line + b"\x00body"

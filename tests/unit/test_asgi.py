@@ -1,8 +1,8 @@
-"""Notification of a client disconnect."""
+"""The disconnect signal. Refusals and security headers are tested with the gateway."""
 
 from __future__ import annotations
 
-from browser_shell.asgi.disconnect import DISCONNECT_SIGNAL, DisconnectSignal, disconnect_signal
+from browser_shell.asgi import DISCONNECT_SIGNAL, DisconnectSignal, disconnect_signal
 
 
 def test_callback_runs_only_for_a_disconnect_inside_its_block() -> None:

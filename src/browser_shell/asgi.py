@@ -1,15 +1,19 @@
-"""Refusals, and the security headers of every response."""
+"""Parts that the ASGI applications share: refusals, security headers and the disconnect signal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Any
 
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Send
 
 from browser_shell.http1.heads import write_final_response
 
+DISCONNECT_SIGNAL = "disconnect_signal"
+"""Key in `scope["state"]` under which the listener puts the signal of the connection."""
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -48,3 +52,34 @@ def with_security_headers(send: Send, extra: Mapping[str, str]) -> Send:
         await send(message)
 
     return send_with_headers
+
+
+class DisconnectSignal:
+    """Calls back when the client of a connection disconnects, without a task that waits for it.
+
+    A connection serves one request at a time.
+    """
+
+    def __init__(self) -> None:
+        self._callback: Callable[[], None] | None = None
+
+    @contextmanager
+    def on_disconnect(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call `callback` if the client disconnects while the block runs."""
+        self._callback = callback
+        try:
+            yield
+        finally:
+            # The next request of the connection may have set its own callback already.
+            if self._callback is callback:
+                self._callback = None
+
+    def fire(self) -> None:
+        if self._callback is not None:
+            self._callback()
+
+
+def disconnect_signal(scope: Mapping[str, Any]) -> DisconnectSignal | None:
+    """Return the signal of the request's connection; None under a server that provides none."""
+    signal: DisconnectSignal | None = scope.get("state", {}).get(DISCONNECT_SIGNAL)
+    return signal

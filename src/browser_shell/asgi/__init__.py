@@ -1,1 +1,0 @@
-"""Small ASGI parts shared by every endpoint."""
