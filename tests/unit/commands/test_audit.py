@@ -4,44 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.commands.cli import run
-from browser_shell.core.records import AuditRecord, RecordKind
-from support.audit_logs import a_log, raw_lines
-from support.fakes import FakeClock
+from support.audit_logs import a_busy_log, a_log, raw_lines
 
 Output = pytest.CaptureFixture[str]
-HOSTILE = '<script src="//evil.example/x.js">"\'&\x1b[2J'
-
-
-async def a_busy_log(directory: Path) -> Path:
-    """A log with several subjects and sessions, refusals, failures, and a hostile subject."""
-    path, clock = directory / "audit.jsonl", FakeClock()
-    with JsonLinesAudit(path=path, clock=clock, checkpoint_records=5) as audit:
-        for number, (subject, error, rule) in enumerate(
-            [("ann", "", ""), ("bob", "POLICY_BLOCKED", "address.private"), ("ann", "TIMEOUT", ""), (HOSTILE, "", "")]
-            * 5
-        ):
-            call = AuditRecord(
-                kind=RecordKind.MCP_TOOL_CALL,
-                call_id=f"c{number}",
-                subject=subject,
-                tool="browser-shell",
-                session_id=f"{subject}-1",
-            )
-            await audit.record(call)
-            if rule:
-                await audit.record(replace(call, kind=RecordKind.POLICY_BLOCKED, rule_id=rule, error=error))
-            clock.advance(7)
-            end = replace(call, kind=RecordKind.TOOL_FINISHED, error=error, duration_ms=3.5 * (number + 1))
-            await audit.record(end)
-    return path
 
 
 async def test_verify_of_a_sound_log_exits_with_0(tmp_path: Path, capsys: Output) -> None:
@@ -119,46 +90,6 @@ async def test_an_export_contains_the_selected_records(
     assert {json.loads(item["record"])["call_id"] for item in items if "record" in item} == call_ids
 
 
-@pytest.mark.promise("audit:exports-are-provable")
-async def test_an_export_proves_its_records_without_the_others(tmp_path: Path, capsys: Output) -> None:
-    path = await a_busy_log(tmp_path)
-    assert run(["audit", "export", "--log", str(path), "--subject", "bob"]) == 0
-    export = tmp_path / "bob.jsonl"
-    text = capsys.readouterr().out
-    assert '"ann' not in text.replace("\\", "")
-    export.write_text(text, encoding="utf-8")
-    check = ["audit", "verify", "--export", str(export), "--key", str(path.with_suffix(".pub"))]
-    assert run(check) == 0
-    assert "15 records are proven" in capsys.readouterr().out
-    for old, new in (
-        ("bob", "ann"),
-        ("POLICY_BLOCKED", "POLICY_ALLOWED"),
-        ('proof":["', 'proof":["L'),
-        ("first", "fist"),
-    ):
-        assert old in text
-        export.write_text(text.replace(old, new, 1) if old != "bob" else _forged(text), encoding="utf-8")
-        assert run(check) == 1, old
-
-
-def _forged(text: str) -> str:
-    """Change the subject in a record, but not in the header."""
-    lines = text.splitlines(keepends=True)
-    return "".join([lines[0], *(line.replace("bob", "ann") for line in lines[1:])])
-
-
-@pytest.mark.promise("audit:exports-are-provable")
-async def test_an_export_is_not_verified_with_its_own_key(tmp_path: Path, capsys: Output) -> None:
-    (tmp_path / "ours").mkdir()
-    (tmp_path / "theirs").mkdir()
-    ours, theirs = await a_busy_log(tmp_path / "ours"), await a_busy_log(tmp_path / "theirs")
-    assert run(["audit", "export", "--log", str(theirs)]) == 0
-    export = tmp_path / "theirs.jsonl"
-    export.write_text(capsys.readouterr().out, encoding="utf-8")
-    assert run(["audit", "verify", "--export", str(export), "--log", str(theirs)]) == 0
-    assert run(["audit", "verify", "--export", str(export), "--log", str(ours)]) == 1
-
-
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -209,3 +140,15 @@ async def test_an_invalid_time_is_reported(tmp_path: Path, capsys: Output) -> No
     path = await a_log(tmp_path)
     assert run(["audit", "export", "--log", str(path), "--since", "yesterday"]) == 2
     assert "yesterday" in capsys.readouterr().err
+
+
+async def test_verify_of_an_export_exits_with_1_unless_the_given_key_proves_it(tmp_path: Path, capsys: Output) -> None:
+    path, export = await a_busy_log(tmp_path), tmp_path / "bob.jsonl"
+    assert run(["audit", "export", "--log", str(path), "--subject", "bob"]) == 0
+    text = capsys.readouterr().out
+    check = ["audit", "verify", "--export", str(export), "--key", str(path.with_suffix(".pub"))]
+    export.write_text(text, encoding="utf-8")
+    assert run(check) == 0
+    assert "15 records are proven" in capsys.readouterr().out
+    export.write_text(text.replace("POLICY_BLOCKED", "POLICY_ALLOWED", 1), encoding="utf-8")
+    assert run(check) == 1

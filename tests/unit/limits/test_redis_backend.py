@@ -12,18 +12,15 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from redis.asyncio import Redis
 
-from browser_shell.core.errors import CallRefused, ConfigurationInvalid, ErrorCode, LimitsUnavailable
+from browser_shell.core.errors import CallRefused, ConfigurationInvalid, LimitsUnavailable
 from browser_shell.core.ports import NewId
 from browser_shell.core.results import CommandResult
 from browser_shell.limits import redis_backend
 from browser_shell.limits.gate import LimitsGate, open_gate
 from browser_shell.limits.redis_backend import RedisSlots
 from support.fakes import FakeClock, a_call
-from support.gates import ids, rules
+from support.gates import FAILED, OK, ids, rules
 from support.redis_server import PASSWORD, RedisServer
-
-FAILED = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED)
-OK = CommandResult(exit_code=0)
 
 
 @asynccontextmanager

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from browser_shell.audit.query import read_entries
+from browser_shell.audit.report.summary import percentile, summarise
+from browser_shell.core.records import RecordKind
+from support.audit_logs import a_busy_log, a_record, a_writer
+
+
+async def test_calls_are_counted_by_session_and_outcome(tmp_path: Path) -> None:
+    summary = summarise(read_entries(await a_busy_log(tmp_path)))
+    assert len(summary.calls) == 20
+    assert summary.sessions["ann", "ann-1"].outcomes == {"ok": 5, "failed": 5}
+    assert summary.sessions["bob", "bob-1"].outcomes == {"refused": 5}
+    assert summary.refusals == {"address.private": 5}
+
+
+async def test_suppressed_refusals_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    refused = replace(a_record(RecordKind.MCP_NETWORK_BLOCKED), rule_id="address.private")
+    with a_writer(path) as audit:
+        await audit.record(refused)
+        await audit.record(replace(refused, suppressed_records=40))
+    assert summarise(read_entries(path)).refusals == {"address.private": 41}
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 1.0), (0.5, 3.0), (0.95, 4.0), (1.0, 4.0)])
+def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> None:
+    assert percentile([4.0, 1.0, 3.0, 2.0], share) == expected
+
+
+def test_the_percentile_of_no_values_is_zero() -> None:
+    assert percentile([], 0.5) == 0.0

@@ -1,0 +1,97 @@
+"""Budgets of tasks."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.errors import (
+    BudgetExceeded,
+    ErrorCode,
+)
+from browser_shell.core.json_values import JsonValue
+from browser_shell.core.results import CommandResult
+from support.fakes import FakeClock, a_call
+from support.gates import FAILED, OK, a_local_gate, admits, refusal, run_for
+
+
+@pytest.mark.promise("limits:budget-retries")
+async def test_a_call_that_fails_repeatedly_is_refused() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"max_retries": 2, "window_seconds": 100})
+    call = a_call("click", "@e9")
+    assert [await admits(gate, call, FAILED) for _ in range(4)] == [True, True, True, False]
+    error = await refusal(gate, call)
+    assert isinstance(error, BudgetExceeded)
+    assert (error.rule_id, error.retry_after_seconds) == ("limits.budget.retries", 100)
+    assert await admits(gate, a_call("click", "@e8"), FAILED)
+    assert await admits(gate, a_call("click", "@e9", session_id="s2"), FAILED)
+    assert await admits(gate, a_call("click", "@e9", subject="ann"), FAILED)
+    clock.advance(101)
+    assert await admits(gate, call)
+
+
+async def test_success_resets_the_failures() -> None:
+    gate = a_local_gate(budget={"max_retries": 1})
+    for _ in range(5):
+        assert await admits(gate, a_call(), FAILED)
+        assert await admits(gate, a_call(), OK)
+
+
+async def test_a_session_can_be_closed_after_its_budget_is_used_up() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"max_retries": 0, "elapsed_seconds": 10})
+    await run_for(await gate.admit(a_call("open")), clock, 11)
+    error = await refusal(gate, a_call("snapshot"))
+    assert error.rule_id == "limits.budget.elapsed"
+    assert "are used up; try again in 3" in error.public_message
+    for result in (FAILED, FAILED, OK):
+        lease = await gate.admit(a_call("close"))
+        async with lease.running():
+            await anyio.lowlevel.checkpoint()
+            clock.advance(1)
+        await lease.settle(result)
+    assert not await admits(gate, a_call("close", "now"))
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        *((code, code.exit_code != 75) for code in ErrorCode),
+        (None, False),
+    ],
+)
+async def test_errors_that_ask_to_try_later_are_not_failures(error: ErrorCode | None, counts: bool) -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    result = CommandResult(exit_code=error.exit_code if error else 0, error=error)
+    assert await admits(gate, a_call(), result)
+    assert await admits(gate, a_call()) is not counts
+
+
+async def test_a_cancelled_call_is_not_a_failure() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    assert await admits(gate, a_call(), None)
+    assert await admits(gate, a_call())
+
+
+@pytest.mark.promise("limits:budget-elapsed")
+async def test_a_task_without_time_left_is_refused_until_its_window_ends() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"elapsed_seconds": 10, "window_seconds": 100})
+    await run_for(await gate.admit(a_call()), clock, 6)
+    await run_for(await gate.admit(a_call("open")), clock, 6, None)
+    error = await refusal(gate, a_call())
+    assert isinstance(error, BudgetExceeded)
+    assert (error.rule_id, error.retry_after_seconds) == ("limits.budget.elapsed", 94)
+    assert await admits(gate, a_call(session_id="s2"))
+    clock.advance(95)
+    assert await admits(gate, a_call())
+
+
+@pytest.mark.parametrize("arguments", [None, [], "text", {"argv": None}])
+async def test_calls_with_invalid_arguments_are_counted(arguments: JsonValue) -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    call = ToolCall(call_id="c", principal=Principal(subject="u"), tool="browser-shell", arguments=arguments)
+    assert [await admits(gate, call, FAILED) for _ in range(2)] == [True, False]
