@@ -59,9 +59,9 @@ def loop(subject: Subject, url: str, number: int, *, pause: float = 0) -> dict[s
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    began = time.perf_counter_ns()
+    start = time.perf_counter_ns()
     result = action()
-    return (time.perf_counter_ns() - began) / 1e6, result
+    return (time.perf_counter_ns() - start) / 1e6, result
 
 
 def expect(holds: bool, what: str) -> None:
