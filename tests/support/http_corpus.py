@@ -158,27 +158,27 @@ class Attacker:
         return self.post("/mcp", body, subject=_subject(step), headers=[*JSON, *(more or [])])
 
     def _do_flood(self, step: dict[str, Any]) -> None:
-        seen = set()
+        statuses = set()
         for _ in range(step["n"]):
             answer = self.post("/mcp", _LIST, subject=step["as"], headers=JSON)
-            seen.add(answer.status)
+            statuses.add(answer.status)
             if answer.status == 429:
                 assert int(answer.headers["retry-after"]) >= 1
-        assert seen & set(step["expect_any"]), seen
+        assert statuses & set(step["expect_any"]), statuses
 
     def _do_ws(self, step: dict[str, Any]) -> None:
         with self._upgraded(step) as (_, status):
             assert status in step["expect"], step
 
     def _do_ws_many(self, step: dict[str, Any]) -> None:
-        seen = set()
+        statuses = set()
         with ExitStack() as sockets:
             for _ in range(step["n"]):
                 ticket = self.post("/tickets", "", subject=step["as"], headers=[])
                 target = f"/vnc?ticket={ticket.json()['ticket']}"
                 _, status = sockets.enter_context(self._upgraded({"target": target, "origin": CONSOLE}))
-                seen.add(status)
-        assert seen & set(step["expect_any"]), seen
+                statuses.add(status)
+        assert statuses & set(step["expect_any"]), statuses
 
     def _upgraded(self, step: dict[str, Any]) -> _Upgrade:
         headers = [

@@ -52,7 +52,7 @@ class Dialer:
     clock: Clock
     on_denial: Callable[[Denial], None]
     connect: Callable[[str, int], Awaitable[SocketStream]] = anyio.connect_tcp
-    """Takes an address, never a name: a second lookup could return an address that no decision was made about."""
+    """Connects to an address, never to a name: a second lookup could return an address that was not checked."""
 
     async def dial(self, requester: Requester, url: str) -> Dialled:
         """Connect to the host of `url`. Only its scheme, host and port matter.

@@ -56,7 +56,7 @@ async def exchange(client: HttpConnection, upstream: Upstream, request: Request,
 
 
 async def _read_small_body(origin: HttpConnection, response: Response) -> bytes | None:
-    """Read a body that fits into memory; None for a larger one or one without a length."""
+    """Read a body of at most _MAX_SMALL_BYTES; None for a larger one, or one without a length."""
     if response.framing is Framing.NONE:
         return b""
     if response.framing is not Framing.LENGTH or response.length is None or response.length > _MAX_SMALL_BYTES:

@@ -56,7 +56,10 @@ class _Phase(Enum):
 
 
 class StrictHttp(HttpToolsProtocol):
-    """One connection. Overrides what uvicorn does with input, timeouts and refusals."""
+    """One connection. Replaces uvicorn's handling of input, timeouts and refusals.
+
+    `self.cycle` is uvicorn's state of the current request and its response.
+    """
 
     timeouts: ClassVar[HttpTimeouts]
 
@@ -153,7 +156,7 @@ class StrictHttp(HttpToolsProtocol):
         was_complete = self._body.complete
         content = self._body.feed(data)
         if self._body.unused:
-            # A second request before the first response. Common clients do not send one, smugglers do.
+            # A second request before the response to the first may be smuggled. Common clients do not pipeline.
             if self.cycle.response_complete:
                 self._close()
                 return
@@ -204,6 +207,7 @@ class StrictHttp(HttpToolsProtocol):
         has_cycle = self._phase is _Phase.REQUEST and self.cycle is not None
         self._phase = _Phase.DISCARD
         if has_cycle:
+            # The application sees a disconnect, and uvicorn drops its output.
             self.cycle.disconnected = True
             self.cycle.waiting_for_100_continue = False
             self.cycle.message_event.set()
@@ -216,7 +220,8 @@ class StrictHttp(HttpToolsProtocol):
         self.flow.resume_reading()
         self._set_deadline(self.timeouts.linger_seconds)
 
-    # uvicorn's parser must read the request that was parsed here. An exception in its callbacks is a bad request.
+    # Callbacks of uvicorn's parser. They check that it reads the request that `http1` read: an exception in a callback
+    # is a parser error, which uvicorn answers with `send_400_response`.
 
     def on_message_begin(self) -> None:
         if self._parser_has_request:
@@ -233,7 +238,7 @@ class StrictHttp(HttpToolsProtocol):
         return self._is_websocket
 
     def handle_websocket_upgrade(self) -> None:
-        # From here on the connection belongs to another protocol object.
+        # uvicorn now gives the connection to its WebSocket protocol.
         self._clear_deadline()
         self._phase = _Phase.DISCARD
         super().handle_websocket_upgrade()

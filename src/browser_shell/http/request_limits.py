@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from browser_shell.core.ports import Clock
 from browser_shell.core.token_bucket import TokenBuckets
@@ -32,20 +32,16 @@ class RequestLimits:
             return 1.0
         return self._rate.take(subject)
 
-    @contextmanager
-    def open_request(self, subject: str) -> Iterator[None]:
+    def open_request(self, subject: str) -> AbstractContextManager[None]:
         """Count a request while the block runs."""
-        with _counted(self._requests, subject):
-            yield
+        return _counted(self._requests, subject)
 
     def has_room_for_socket(self, subject: str) -> bool:
         return self._sockets[subject] < MAX_SOCKETS_PER_SUBJECT and self._sockets.total() < MAX_SOCKETS
 
-    @contextmanager
-    def open_socket(self, subject: str) -> Iterator[None]:
+    def open_socket(self, subject: str) -> AbstractContextManager[None]:
         """Count a viewer socket while the block runs."""
-        with _counted(self._sockets, subject):
-            yield
+        return _counted(self._sockets, subject)
 
 
 @contextmanager

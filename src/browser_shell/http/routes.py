@@ -1,4 +1,4 @@
-"""Routes of the public listener, and the hosts and origins it answers to. Nothing is decoded or normalised first."""
+"""Routes of the public listener, and the hosts and origins that it accepts. All are compared without decoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from browser_shell.core.errors import ConfigurationInvalid
 
 
 class Route(Enum):
-    """The endpoints."""
+    """The endpoints of the public listener."""
 
     MCP = "mcp"
     TICKETS = "tickets"
@@ -27,7 +27,7 @@ _METHODS = {
     Route.VIEWER: frozenset({"GET", "HEAD"}),
     Route.SOCKET: frozenset({"GET"}),
 }
-_EXACT = {
+_ROUTES = {
     b"/mcp": Route.MCP,
     b"/tickets": Route.TICKETS,
     b"/vnc": Route.VIEWER,
@@ -36,7 +36,7 @@ _EXACT = {
     b"/vnc/websockify": Route.SOCKET,
 }
 # No segment starts with a dot and there is no percent-encoding, so a path cannot leave its directory.
-_ASSET = re.compile(rb"/vnc(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}")
+_VIEWER_FILE = re.compile(rb"/vnc(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}){1,8}")
 _HOST = re.compile(r"([a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\])(?::([1-9][0-9]{0,4}))?")
 _ORIGIN = re.compile(r"(https?)://(.+)")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -45,8 +45,8 @@ _MAX_PORT = 65535
 
 def match_route(raw_path: bytes) -> Route | None:
     """Return the route of a path; None when there is none."""
-    route = _EXACT.get(raw_path)
-    if route is None and _ASSET.fullmatch(raw_path):
+    route = _ROUTES.get(raw_path)
+    if route is None and _VIEWER_FILE.fullmatch(raw_path):
         return Route.VIEWER
     return route
 

@@ -36,7 +36,7 @@ class BodyReader:
     def __init__(self, framing: Framing, length: int | None = None, *, lenient: bool = False) -> None:
         self.complete = framing is Framing.NONE or (framing is Framing.LENGTH and not length)
         self.unused = b""
-        """Bytes of the last `feed` that came after the end of the body."""
+        """Bytes after the end of the body, from the last call of `feed`."""
         self._framing = framing
         self._remaining = length or 0
         """Bytes until the end of the body, or of the current chunk."""

@@ -149,7 +149,7 @@ class HeadReader:
         """
         checked = len(self._received)
         self._received += data
-        # Both searches start in the bytes checked before, where a match may have begun.
+        # Both searches also cover the last bytes of the previous call, where a match may start.
         empty_line = self._empty_line.search(self._received, max(0, checked - 3))
         end = empty_line.end() if empty_line else len(self._received)
         if self._invalid_bytes.search(self._received, max(0, checked - 1), end):

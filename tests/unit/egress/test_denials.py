@@ -139,9 +139,9 @@ def test_session_does_not_displace_the_denials_of_another() -> None:
     for number in range(10_000):
         denials.add(a_denial(at=number))
     assert len(denials.since(BOB, 0)) == 1
-    kept = denials.since(ALICE, 0)
-    assert len(kept) <= 1000
-    assert kept[-1].at == 9999
+    recent = denials.since(ALICE, 0)
+    assert len(recent) <= 1000
+    assert recent[-1].at == 9999
 
 
 def test_denials_of_old_sessions_are_dropped() -> None:

@@ -133,12 +133,12 @@ async def test_both_connections_are_reused_for_the_next_request() -> None:
 
 async def test_pipelined_requests_are_answered_in_order() -> None:
     async def behave(connection: OriginConnection) -> None:
-        seen = 0
+        answered = 0
         while True:
-            while origin.received.count(b"\r\n\r\n") <= seen:
+            while origin.received.count(b"\r\n\r\n") <= answered:
                 await connection.receive()
-            seen += 1
-            await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n#%d" % seen)
+            answered += 1
+            await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n#%d" % answered)
 
     async with proxied(behave) as (origin, proxy):
         received = await proxy.exchange(get("/1", end=False) + get("/2", end=False) + get("/3"))

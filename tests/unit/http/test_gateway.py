@@ -35,8 +35,8 @@ EVERY_PATH = ["/mcp", "/tickets", "/vnc/", "/vnc/missing", "/elsewhere"]
 
 
 def bearer(subject: str = "alice", seconds: float = 300) -> dict[str, str]:
-    made = make_token(KEY, subject=subject, seconds=seconds, now=FakeClock().wall())
-    return {"Authorization": f"Bearer {made}"}
+    token = make_token(KEY, subject=subject, seconds=seconds, now=FakeClock().wall())
+    return {"Authorization": f"Bearer {token}"}
 
 
 class Box:
@@ -268,15 +268,15 @@ async def test_ticket_opens_a_socket_with_its_mode(path: str) -> None:
 @pytest.mark.promise("tickets:once")
 async def test_ticket_opens_one_socket_only() -> None:
     async with a_box() as box:
-        ticket, seen = await box.make_ticket(), list[int]()
+        ticket, statuses = await box.make_ticket(), list[int]()
 
         async def open_one() -> None:
-            seen.append(await box.socket_status(f"/websockify?ticket={ticket}"))
+            statuses.append(await box.socket_status(f"/websockify?ticket={ticket}"))
 
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
                 tasks.start_soon(open_one)
-        assert sorted(seen) == [101] + [401] * 7
+        assert sorted(statuses) == [101] + [401] * 7
 
 
 @pytest.mark.promise("tickets:beat-tokens")
@@ -405,9 +405,9 @@ async def test_subject_cannot_use_all_viewer_sockets() -> None:
 @pytest.mark.promise("limits:one-caller-leaves-room-for-others")
 async def test_subject_above_its_rate_gets_429_and_others_are_served() -> None:
     async with a_box(settings=replace(SETTINGS, requests_per_second=1)) as box:
-        seen = [await box.http.post("/mcp", headers={**BOTH, **bearer()}, json={}) for _ in range(160)]
-        assert {response.status_code for response in seen} == {400, 429}
-        assert int(seen[-1].headers["retry-after"]) >= 1
+        responses = [await box.http.post("/mcp", headers={**BOTH, **bearer()}, json={}) for _ in range(160)]
+        assert {response.status_code for response in responses} == {400, 429}
+        assert int(responses[-1].headers["retry-after"]) >= 1
         assert (
             await box.http.post("/mcp", headers={**BOTH, **bearer("bob")}, json=body("tools/list"))
         ).status_code == 200
@@ -429,8 +429,8 @@ async def test_event_stream_ends_when_its_token_expires() -> None:
         opened = await box.http.post("/mcp", headers={**BOTH, **bearer()}, json=body("initialize", INITIALIZE))
         session = {**BOTH, "Mcp-Session-Id": opened.headers["mcp-session-id"]}
         with anyio.fail_after(5):
-            cut = await box.http.get("/mcp", headers={**session, **bearer(seconds=1)})
-        assert (cut.status_code, cut.text) == (200, "")
+            response = await box.http.get("/mcp", headers={**session, **bearer(seconds=1)})
+        assert (response.status_code, response.text) == (200, "")
         again = await box.http.post("/mcp", headers={**session, **bearer()}, json=body("tools/list"))
         assert again.status_code == 200
 
