@@ -34,8 +34,8 @@ def call_ids(path: Path) -> list[object]:
     return [entry["call_id"] for entry in entries(path) if entry["kind"] not in OWN_KINDS]
 
 
-def checked(path: Path, *, known: Sequence[bytes] = ()) -> Verdict:
-    return verify_log(path, key=PublicKey.read(path.with_suffix(".pub")), known=known)
+def checked(path: Path, *, checkpoints: Sequence[bytes] = ()) -> Verdict:
+    return verify_log(path, key=PublicKey.read(path.with_suffix(".pub")), checkpoints=checkpoints)
 
 
 def a_writer(path: Path, **options: float) -> JsonLinesAudit:

@@ -58,8 +58,8 @@ class Verdict:
         return not self.problems
 
 
-def verify_log(path: Path, *, key: PublicKey, known: Sequence[bytes] = ()) -> Verdict:
-    """Verify the files of a log against `key`, its head, and `known` checkpoints from elsewhere.
+def verify_log(path: Path, *, key: PublicKey, checkpoints: Sequence[bytes] = ()) -> Verdict:
+    """Verify the files of a log against `key`, its head, and `checkpoints` kept elsewhere.
 
     Raises: OSError when there is no log.
     """
@@ -72,7 +72,7 @@ def verify_log(path: Path, *, key: PublicKey, known: Sequence[bytes] = ()) -> Ve
         verification.add(files.head.name, 0, 0, "is missing, so a cut at the end would not be detected")
     else:
         verification.expect(files.head.name, head)
-    for line in known:
+    for line in checkpoints:
         verification.expect("the given checkpoint", line)
     with open_log_files(files) as opened:
         for name, file in opened:

@@ -93,8 +93,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     if arguments.export is not None:
         return _verify_export(arguments)
     log, key = _log(arguments), _public_key(arguments)
-    known = [_read(path) for path in arguments.checkpoint]
-    verdict = _verify_log(log, key, known)
+    checkpoints = [_read(path) for path in arguments.checkpoint]
+    verdict = _verify_log(log, key, checkpoints)
     for problem in verdict.problems:
         print(f"WRONG  {problem}")
     print(_format_verdict(verdict))
@@ -186,9 +186,9 @@ def _key(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _verify_log(log: Path, key: PublicKey, known: list[bytes]) -> Verdict:
+def _verify_log(log: Path, key: PublicKey, checkpoints: list[bytes]) -> Verdict:
     with _report_os_errors(log):
-        return verify_log(log, key=key, known=known)
+        return verify_log(log, key=key, checkpoints=checkpoints)
 
 
 def _log(arguments: argparse.Namespace) -> Path:

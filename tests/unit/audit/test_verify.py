@@ -170,7 +170,7 @@ async def test_a_cut_with_an_older_head_is_detected_by_a_known_checkpoint(tmp_pa
     path.write_bytes(b"".join(lines[: end + 1]))
     (tmp_path / "audit.head").write_bytes(lines[end])
     assert checked(path).sound
-    assert checked(path, known=[latest]).problems[0].sequence == end + 1
+    assert checked(path, checkpoints=[latest]).problems[0].sequence == end + 1
 
 
 @pytest.mark.promise("audit:changes-are-found")
@@ -190,7 +190,7 @@ async def test_a_log_rewritten_with_the_key_is_detected_by_a_known_checkpoint(tm
         entry.unlink()
     await a_log(tmp_path)
     assert checked(path).sound
-    assert not checked(path, known=[kept]).sound
+    assert not checked(path, checkpoints=[kept]).sound
 
 
 async def test_records_of_another_log_with_the_same_key_are_detected(tmp_path: Path) -> None:

@@ -45,12 +45,12 @@ def depth(value: JsonValue) -> int:
     return 1 + max(map(depth, children), default=-1) if isinstance(value, list | dict) else 0
 
 
-def expect_whole_head(kept: JsonValue, given: list[JsonValue]) -> int:
+def expect_whole_head(kept: JsonValue, original: list[JsonValue]) -> int:
     """Return how many first items are unchanged; the marker must count the others."""
     assert isinstance(kept, list)
     *head, marker = kept
-    assert head == given[: len(head)]
-    assert marker == f"…[{len(given) - len(head)} items cut]"
+    assert head == original[: len(head)]
+    assert marker == f"…[{len(original) - len(head)} items cut]"
     return len(head)
 
 
@@ -76,7 +76,7 @@ def test_the_marker_counts_the_missing_characters() -> None:
     assert text[kept:] == f"…[{50_000 - kept} characters cut]"
 
 
-def test_scalars_beside_a_long_string_are_kept() -> None:
+def test_scalars_next_to_a_long_string_are_kept() -> None:
     kept = truncate({"text": "x" * 40_000, "count": 1.5, "title": None, "visible": True}, DEFAULT)
     assert isinstance(kept, dict)
     assert (kept["count"], kept["title"], kept["visible"]) == (1.5, None, True)
@@ -342,8 +342,8 @@ def an_answer(failures: int, artifacts: int, output: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("most", [1000, 5000, 30_000])
 async def test_a_job_answer_counts_what_was_cut(most: int) -> None:
-    given = an_answer(20, 100, "x" * 16_000)
-    result = await TruncateJobAnswer(max_characters=most).after(a_call(), PLAN, CommandResult(exit_code=1, data=given))
+    answer = an_answer(20, 100, "x" * 16_000)
+    result = await TruncateJobAnswer(max_characters=most).after(a_call(), PLAN, CommandResult(exit_code=1, data=answer))
     assert isinstance(result.data, dict)
     assert len(json.dumps(result.data, separators=(",", ":"))) <= most
     jsonschema.validate(result.data, output_schema())
@@ -355,6 +355,6 @@ async def test_a_job_answer_counts_what_was_cut(most: int) -> None:
 
 
 async def test_a_small_job_answer_is_unchanged() -> None:
-    given = an_answer(1, 1, "short")
-    result = await TruncateJobAnswer().after(a_call(), PLAN, CommandResult(exit_code=1, data=given))
-    assert result.data == given
+    answer = an_answer(1, 1, "short")
+    result = await TruncateJobAnswer().after(a_call(), PLAN, CommandResult(exit_code=1, data=answer))
+    assert result.data == answer
