@@ -73,7 +73,7 @@ call() { # words of argv as JSON, without brackets
 }
 new_ticket() { ask --request POST --header "$(with_token)" "http://127.0.0.1:$mapped/tickets" | sed -n 's/.*"ticket": *"\([^"]*\)".*/\1/p'; }
 open_socket() { # path and query
-  # Only the first bytes count; the server says them unasked.
+  # Only the first bytes count; the server sends them without a request.
   ask --no-buffer --max-time 3 --header 'Connection: Upgrade' --header 'Upgrade: websocket' --header 'Sec-WebSocket-Version: 13' \
     --header 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==' "http://127.0.0.1:$mapped$1" 2>/dev/null | head -c 14 | tr -dc ' -~'
 }
@@ -128,7 +128,7 @@ check_chromium() {
   contains chromium.managed-policy ERR_BLOCKED_BY_ADMINISTRATOR "$(go_straight_to file:///etc/hostname)"
 }
 
-# Past browser-shell, as only programs inside the container can: what Chromium itself says to an address.
+# Chromium's own answer to an address, without browser-shell. Only programs inside the container can do this.
 go_straight_to() {
   "$engine" exec --interactive "$name" /opt/browser-shell/bin/python -I - "$1" 2>&1 <<'PYTHON'
 import json
@@ -256,7 +256,7 @@ check_server() {
   number=$(inside sh -c 'grep -l -a "browser-shell.stdi[o]" /proc/[0-9]*/cmdline | cut -d / -f 3 | sort -n | head -n 1')
   expect server.runs '[0-9]+' "$number"
   expect server.account 1000 "$(inside stat -c %u "/proc/${number:-none}")"
-  # Nobody may look into the server, its own account included, so what it is started with is read from the hub's file.
+  # The server is not dumpable, even for its own account, so its command line is read from the hub's file.
   expect server.closed denied "$("$engine" exec --user 1000 "$name" sh -c \
     "[ -d /proc/${number:-none} ] || exit; cat /proc/${number:-none}/environ >/dev/null 2>&1 && echo open || echo denied" 2>/dev/null)"
   expect server.environment '-i BROWSER_SHELL_DRIVER BROWSER_SHELL_STATE_DIR HOME LANG PATH ' \

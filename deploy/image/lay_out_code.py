@@ -9,7 +9,7 @@ import sysconfig
 import zipfile
 from pathlib import Path
 
-# -I: neither the working directory nor a variable of the environment says what is imported.
+# -I: neither the working directory nor an environment variable affects imports.
 _COMMAND = """#!/opt/browser-shell/bin/python -I
 from browser_shell.__main__ import main
 

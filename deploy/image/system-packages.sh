@@ -73,7 +73,7 @@ apt-get install -y -qq --no-install-recommends $packages >/dev/null
 keep_licences
 apt-get clean
 remove_unused_files
-# Nobody becomes somebody else in here.
+# No program changes its account in the image.
 find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 groupadd --gid 1000 browser-shell
 useradd --uid 1000 --gid 1000 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin browser-shell

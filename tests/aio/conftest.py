@@ -21,7 +21,7 @@ def aio() -> Aio:
 
 @pytest.fixture(scope="session")
 def whole_report(aio: Aio) -> Iterator[Beginning]:
-    """Of the overlay, behind every lock that AIO's own start allows."""
+    """Run the overlay behind every lock that AIO's own start allows."""
     beginning = Beginning(aio, aio.overlay, LOCKS)
     yield beginning
     beginning.report()

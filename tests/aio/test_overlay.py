@@ -17,7 +17,7 @@ import pytest
 from support.aio import ROOT, Aio, Beginning
 
 OVERLAY = ROOT / "deploy" / "aio" / "overlay"
-# What holds without the overlay too: AIO's own rules, and what this generation has not. Every other check must fail.
+# Checks that pass without the overlay: AIO's own rules, and parts that this generation lacks. All others must fail.
 HOLDS_WITHOUT_OVERLAY = {
     *("token.good", "token.none", "token.garbage", "token.other-key", "token.expired", "token.algorithm-none"),
     *("token.key-as-secret", "token.mcp", "token.page", "token.socket"),
@@ -171,7 +171,7 @@ def test_what_dies_comes_back(aio: Aio, open_box: tuple[str, str]) -> None:
         assert aio.do("exec", name, *control, "pid", program) != pid
 
 
-def test_open_access_is_said_loudly(aio: Aio, open_box: tuple[str, str]) -> None:
+def test_open_access_is_reported_in_the_log(aio: Aio, open_box: tuple[str, str]) -> None:
     name, url = open_box
     _wait_until_it_works(url)
     assert "UNSAFE: BROWSER_SHELL_UNSAFE_NO_AUTH" in aio.finish("logs", name).stderr

@@ -322,14 +322,14 @@ def test_a_task_is_solved_through_the_tool(begin: Callable[[str, int], Episode],
     assert episode.reward() == 1
 
 
-def test_a_wrong_answer_is_judged_wrong(begin: Callable[[str, int], Episode]) -> None:
-    """The judge can say no: without this, the tests above could not fail."""
+def test_wrong_answer_gets_a_negative_reward(begin: Callable[[str, int], Episode]) -> None:
+    """A wrong answer gets a negative reward, so the tests above can fail."""
     episode = begin("enter-text", 1)
     episode.run("fill", "#tt", "something else")
     episode.click("#subbtn")
     assert episode.reward() < 0
 
 
-def test_the_same_seed_asks_the_same_and_another_asks_something_else(begin: Callable[[str, int], Episode]) -> None:
-    asked = [begin("enter-date", seed).query for seed in (1, 1, 2)]
-    assert asked[0] == asked[1] != asked[2]
+def test_task_depends_on_its_seed(begin: Callable[[str, int], Episode]) -> None:
+    queries = [begin("enter-date", seed).query for seed in (1, 1, 2)]
+    assert queries[0] == queries[1] != queries[2]

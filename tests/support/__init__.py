@@ -1,1 +1,1 @@
-"""What the tests share: a real server, a real client, and pages to visit."""
+"""Helpers that tests share: a real server, a real client, and pages to visit."""

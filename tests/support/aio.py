@@ -1,4 +1,4 @@
-"""The AIO overlay in an engine, and what verify.sh says of it."""
+"""The AIO overlay in a container engine, and the results of verify.sh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINE = re.compile(r"^(PASS|FAIL) ([^:\n]*)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What verify.sh said."""
+    """The output of verify.sh."""
 
     exit_code: int
     passed: frozenset[str]

@@ -74,11 +74,11 @@ class Box:
         return [pid for pid in _all_pids() if _cgroup(pid) == mine]
 
     def running(self, word: str) -> list[int]:
-        """Those whose program's path, or one of whose arguments, is or contains `word`."""
+        """Return the processes with `word` in their command line."""
         return [pid for pid in self.processes() if word in command_line(pid)]
 
     def browser_pid(self) -> int:
-        """Of Chromium's own first process."""
+        """Return the pid of Chromium's browser process."""
         found = self.running("/usr/lib/chromium/chromium")
         return next(pid for pid in found if "--type=" not in command_line(pid))
 
@@ -96,11 +96,11 @@ class Box:
         return str(next(iter(networks.values()))["IPAddress"])
 
     def terminate(self) -> tuple[int, float]:
-        """SIGTERM, as `docker stop` sends it. Returns the exit code and how long it took."""
-        began = time.monotonic()
+        """Send SIGTERM, as `docker stop` does. Return the exit code and the seconds until the exit."""
+        start = time.monotonic()
         self.engine.do("kill", "--signal", "TERM", self.name)
         exit_code = self.server.process.wait(30)
-        return exit_code, time.monotonic() - began
+        return exit_code, time.monotonic() - start
 
     @property
     def output(self) -> str:
@@ -146,7 +146,7 @@ def running_box(
         *flags,
         engine.image,
     )
-    began = time.monotonic()
+    start = time.monotonic()
     server = Server(
         process=start_process(argv, engine.env),
         runtime=directory,
@@ -159,7 +159,7 @@ def running_box(
         assert server.port == port
         box = Box(engine=engine, name=name, server=server, ready_seconds=0)
         box.wait_healthy(seconds=30)
-        box.ready_seconds = time.monotonic() - began
+        box.ready_seconds = time.monotonic() - start
         yield box
     finally:
         engine.finish("rm", "--force", "--volumes", name)

@@ -1,4 +1,4 @@
-"""What a running box costs, read from the machine's kernel and from the engine."""
+"""Memory and times of a running box, read from the kernel and from the engine."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ RESULTS = ROOT / "build"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Of all processes of a box, in MB."""
+    """Memory of all processes of a box, in MB."""
 
     pss_mb: float
     """Each page shared among those who use it, so the sum is what the box takes from the machine."""
     cgroup_mb: float
-    """What the kernel charges to the container, without cached files."""
+    """Memory that the kernel charges to the container, without cached files."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Footprint:
     back_seconds: float = 0
     code_build_seconds: float = 0
     load_average: float = 0
-    """Of the machine, over five minutes: times mean little on a busy one."""
+    """Load average of the machine over five minutes."""
     kinds: list[str] = field(default_factory=list)
     memory: dict[int, Memory] = field(default_factory=dict)
     """By number of sessions."""
@@ -80,7 +80,7 @@ def image_bytes(engine: Engine) -> int:
 
 
 def gzip_bytes(engine: Engine) -> int:
-    """Of the image as it is saved, compressed as registries do. Kept for as long as the image is the same."""
+    """Return the size of the saved image, compressed as registries do. Cached until the image changes."""
     digest = str(engine.inspect("image", engine.image)["Id"]).removeprefix("sha256:")
     kept = RESULTS / f"gzip-{digest[:24]}"
     with contextlib.suppress(OSError, ValueError):
@@ -111,12 +111,12 @@ def changed_build_seconds(engine: Engine, file: str) -> float:
         changed.write_text(f"{changed.read_text()}\n# {time.time_ns()}\n")
         before = str(engine.inspect("image", engine.image)["Id"])
         try:
-            began = time.monotonic()
+            start = time.monotonic()
             # The script writes how long the build itself took, without looking for engine and bases.
             subprocess.run(
                 [context / "scripts" / "image", engine.name], env=engine.env, check=True, capture_output=True
             )
-            print(f"scripts/image as a whole: {time.monotonic() - began:.1f} s")
+            print(f"scripts/image as a whole: {time.monotonic() - start:.1f} s")
             took = json.loads((context / "build" / f"image-build-{engine.name}.json").read_text())
             return float(took["seconds"])
         finally:

@@ -28,7 +28,7 @@ _START = """<script>addEventListener('load', () => {
 
 
 def _pages() -> Path:
-    spec = find_spec("miniwob")  # Found, not imported: its environment needs packages that nobody here uses.
+    spec = find_spec("miniwob")  # Located, not imported: its environment needs packages that are not installed here.
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parent / "html"

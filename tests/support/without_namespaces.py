@@ -24,11 +24,11 @@ def main() -> int:
         Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
         os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606  no shell is the point
     os.read(ready_to_map[0], 1)
-    everybody = "0 0 65536" if os.geteuid() == 0 else f"{os.getuid()} {os.getuid()} 1"
+    id_map = "0 0 65536" if os.geteuid() == 0 else f"{os.getuid()} {os.getuid()} 1"
     if os.geteuid() != 0:
         Path(f"/proc/{child}/setgroups").write_text("deny", encoding="ascii")
     for name in ("uid_map", "gid_map"):
-        Path(f"/proc/{child}/{name}").write_text(everybody, encoding="ascii")
+        Path(f"/proc/{child}/{name}").write_text(id_map, encoding="ascii")
     os.write(tell_mapped[1], b"x")
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 

@@ -1,4 +1,4 @@
-"""What is installed elsewhere is what this repository holds."""
+"""The wheel holds exactly the package of this repository."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEFT_BEHIND = {"__pycache__"}
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Built as the images build it, without asking anybody for packages."""
+    """Build the wheel as the images do, without a package index."""
     directory = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)],

@@ -1,4 +1,4 @@
-// Loaded into AIO's hub, which has no option for it: whatever it listens on is on loopback, and nobody gets past nginx.
+// Loaded into AIO's hub, which has no such option: makes it listen on loopback only, so that every client passes nginx.
 "use strict";
 const net = require("node:net");
 

@@ -1,6 +1,6 @@
 """The overlay's entry point: judges settings, writes nginx's and the hub's files, takes back AIO's gifts, starts AIO.
 
-Runs as root, before anything of AIO's. Unknown or unusable means that the container does not start, and says why.
+Runs as root, before any program of AIO. An unknown or unusable setting stops the start with a message.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Unusable(Exception):
 
 
 def ports(env: Mapping[str, str]) -> dict[str, int]:
-    """Of the door and of what is behind it. Raises: Unusable."""
+    """Read the ports of nginx and of the programs behind it. Raises: Unusable."""
     found = {}
     for name, default in {**PORTS, DEVTOOLS_PORT: 9222}.items():
         text = env.get(name, "").strip() or str(default)
@@ -68,7 +68,7 @@ def ports(env: Mapping[str, str]) -> dict[str, int]:
 
 
 def asks_for_credentials(env: Mapping[str, str]) -> bool:
-    """Whether there is a key. AIO without one is open to everybody; here that has to be said. Raises: Unusable."""
+    """Return whether there is a key. Without one AIO is open, which must be requested here. Raises: Unusable."""
     text = env.get("JWT_PUBLIC_KEY", "").strip()
     unsafe = env.get(UNSAFE_NO_AUTH, "")
     if unsafe not in ("", "0", "1"):
@@ -132,7 +132,7 @@ def browser_flags(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def nginx_configuration(template: str, *, ports: Mapping[str, int], with_credentials: bool, with_ipv6: bool) -> str:
-    """Raises: Unusable when the template has a word that nobody fills in."""
+    """Fill in a template. Raises: Unusable when a placeholder has no value."""
     values = {name: str(port) for name, port in ports.items()}
     values["LISTEN_IPV6"] = f"listen [::]:{ports['PUBLIC_PORT']} default_server ipv6only=on;" if with_ipv6 else ""
     values["ASK_FOR_TOKEN"] = "auth_request /_token;" if with_credentials else ""

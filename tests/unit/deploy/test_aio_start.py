@@ -49,12 +49,12 @@ def test_without_a_usable_key_nothing_starts_and_the_message_names_it(key: str) 
         start.asks_for_credentials({"JWT_PUBLIC_KEY": key})
 
 
-def test_open_access_has_to_be_said() -> None:
+def test_open_access_must_be_requested() -> None:
     assert not start.asks_for_credentials({"BROWSER_SHELL_UNSAFE_NO_AUTH": "1"})
 
 
 @pytest.mark.parametrize("env", [{"BROWSER_SHELL_UNSAFE_NO_AUTH": "yes"}, {"BROWSER_SHELL_UNSAFE_NO_AUTH": "true"}])
-def test_open_access_is_said_in_one_way_only(env: dict[str, str]) -> None:
+def test_open_access_has_one_accepted_value(env: dict[str, str]) -> None:
     with pytest.raises(start.Unusable, match=r"^BROWSER_SHELL_UNSAFE_NO_AUTH: "):
         start.asks_for_credentials(env)
 
@@ -104,7 +104,7 @@ def test_flags_that_switch_the_separation_of_sites_off_are_taken_back() -> None:
     assert start.without_gifts("--disable-features=IsolateOrigins") == ""
 
 
-def test_what_no_session_owns_goes_nowhere_whatever_the_operator_says() -> None:
+def test_traffic_without_a_session_has_a_dead_proxy_whatever_the_flags() -> None:
     flags = start.browser_flags({"BROWSER_EXTRA_ARGS": "--proxy-server=direct:// --disable-web-security"})
     words = flags["BROWSER_EXTRA_ARGS"].split()
     assert "--disable-web-security" not in words
@@ -121,7 +121,7 @@ def _configuration(*, with_credentials: bool = True, with_ipv6: bool = False) ->
 def test_nothing_that_fails_writes_a_request_line_with_its_ticket_to_the_error_log() -> None:
     outside, inside = _configuration().split("http {", 1)
     assert re.findall(r"error_log \S+ (\w+);", outside) == ["crit"]
-    # nginx says at `crit` too which request it was, for instance when a disk is full.
+    # nginx logs the request line at `crit` too, for instance when a disk is full.
     assert re.findall(r"error_log \S+ (\w+);", inside) == ["emerg"]
 
 
@@ -144,7 +144,7 @@ def test_ipv6_is_listened_on_where_there_is_some() -> None:
     assert "[::]" not in _configuration()
 
 
-def test_a_word_that_nobody_fills_in_stops_the_start() -> None:
+def test_placeholder_without_a_value_stops_the_start() -> None:
     with pytest.raises(start.Unusable):
         start.nginx_configuration("listen @NEW_PORT@;", ports=PORTS, with_credentials=True, with_ipv6=False)
 

@@ -18,7 +18,7 @@ class StdioServer {
       env: { ...process.env, ...entry.env },
       stdio: ["pipe", "pipe", "inherit"],
     });
-    // A hub without its server is no use: end, and let supervisord start both anew.
+    // A hub without its server is useless: exit, and let supervisord restart both.
     this.child.on("exit", () => process.exit(1));
     this.child.on("error", () => process.exit(1));
     readline.createInterface({ input: this.child.stdout }).on("line", (line) => {

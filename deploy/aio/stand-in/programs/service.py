@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Stands in for AIO's closed HTTP programs; which one is told by the name that it is started under. Only for tests.
+"""Stands in for AIO's closed HTTP programs, selected by the name of the executable. Only for tests.
 
 gem-server keeps AIO's rules for tokens and tickets to the letter, the lax ones included. The others only show that they
 answer.
