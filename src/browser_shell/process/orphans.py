@@ -57,12 +57,6 @@ class LivenessProbe:
         """False for a zombie."""
         return not self._poll.poll(0)
 
-    lives = is_alive
-
-    @property
-    def mark(self) -> ProcessIdentity:
-        return self.identity
-
     def close(self) -> None:
         os.close(self._pidfd)
 
@@ -189,6 +183,3 @@ def _stat_fields(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return []
-
-
-mark_of, bound_memory = identity_of, limit_memory

@@ -87,7 +87,7 @@ class AgentBrowserDriver:
         Raises: SandboxUnavailable.
         """
         daemon = self._daemons.get(name)
-        if daemon is not None and daemon.probe.lives:
+        if daemon is not None and daemon.probe.is_alive:
             return False
         await self.kill(name)
         self._write_target_file(name, target_id)
@@ -190,7 +190,7 @@ class AgentBrowserDriver:
         identity = self._running_daemon(name)
         if not reply.success or output.exit_code != 0 or identity is None:
             raise SandboxUnavailable(f"the driver could not be made ready: {reply.error or 'no daemon'}")
-        if not orphans.bound_memory(identity, _MAX_DAEMON_BYTES) or self._control_port_file(name).exists():
+        if not orphans.limit_memory(identity, _MAX_DAEMON_BYTES) or self._control_port_file(name).exists():
             raise SandboxUnavailable("the driver could not be made ready: its control port or memory is not bounded")
         connection = await connect(self._socket_path(name))
         try:
@@ -251,14 +251,14 @@ class AgentBrowserDriver:
             return None
         finally:
             os.close(handle)
-        identity = orphans.mark_of(pid)
+        identity = orphans.identity_of(pid)
         return identity if identity is not None and orphans.runs_program(pid, self._settings.program) else None
 
 
 async def _disconnect(daemon: _Daemon) -> orphans.ProcessIdentity:
     daemon.probe.close()
     await daemon.connection.close()
-    return daemon.probe.mark
+    return daemon.probe.identity
 
 
 async def _reap(pid: int) -> None:

@@ -117,7 +117,7 @@ async def test_a_daemon_that_died_is_replaced_before_the_next_command(
     install(program, REPLIES)
     await driver.make_ready("a", "target")
     (first,) = started(tmp_path)
-    identity = orphans.mark_of(first)
+    identity = orphans.identity_of(first)
     assert identity is not None
     orphans.kill_now(identity)
     assert await is_gone(first)
@@ -135,7 +135,7 @@ async def test_a_daemon_that_dies_during_a_command_is_an_error(
 
     async def kill() -> None:
         await anyio.wait_all_tasks_blocked()
-        identity = orphans.mark_of(daemon)
+        identity = orphans.identity_of(daemon)
         assert identity is not None
         orphans.kill_now(identity)
 
