@@ -1,4 +1,4 @@
-"""What the kernel says about the running box, and what pages and commands cannot make it do."""
+"""Confinement of the box's processes, ports and files, seen from the kernel."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from support.processes import argv, descendants, listening_ports, program, statu
 from support.server import Server, Session
 
 
-def family_of(server: Server, name: str) -> list[int]:
-    found = [pid for pid in descendants(server.process.pid) if program(pid).startswith(name)]
-    assert found, f"no {name} runs"
-    return found
+def processes_of(server: Server, name: str) -> list[int]:
+    pids = [pid for pid in descendants(server.process.pid) if program(pid).startswith(name)]
+    assert pids, f"no {name} runs"
+    return pids
 
 
 @pytest.mark.promise("processes:chromium-sandboxed")
-def test_chromium_runs_without_flags_that_weaken_it(browser: Session, site: Site) -> None:
+def test_chromium_runs_without_flags_that_weaken_its_sandbox(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
-    weak = ("--no-sandbox", "--disable-web-security", "--remote-allow-origins", "--disable-setuid-sandbox")
-    for pid in family_of(browser.server, "chromium"):
-        words = " ".join(argv(pid))
-        assert not [flag for flag in weak if flag in words], words
+    forbidden = ("--no-sandbox", "--disable-web-security", "--remote-allow-origins", "--disable-setuid-sandbox")
+    for pid in processes_of(browser.server, "chromium"):
+        command_line = " ".join(argv(pid))
+        assert not [flag for flag in forbidden if flag in command_line], command_line
 
 
 @pytest.mark.promise("processes:chromium-sandboxed")
 def test_every_renderer_is_confined_by_the_kernel(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
-    renderers = [pid for pid in family_of(browser.server, "chromium") if "--type=renderer" in " ".join(argv(pid))]
+    renderers = [pid for pid in processes_of(browser.server, "chromium") if "--type=renderer" in " ".join(argv(pid))]
     assert renderers
     for pid in renderers:
         assert status(pid, "Seccomp") == "2"
         assert status(pid, "NoNewPrivs") == "1"
-        # Its own process namespace: the last number is the one that it sees of itself.
+        # More than one number: the renderer is in a pid namespace of its own.
         assert len(status(pid, "NSpid").split()) > 1
 
 
 @pytest.mark.promise("processes:server-not-root")
-def test_the_server_itself_is_not_root_and_can_only_read_more_than_others(browser: Session, site: Site) -> None:
+def test_the_server_is_not_root_and_has_no_capability_but_that_to_read_files(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("<p>Here").url)
     server = browser.server.process.pid
     for pid in (server, *descendants(server)):
         assert "0" not in status(pid, "Uid").split(), argv(pid)
-    may_read_anything = 1 << 2
-    assert int(status(server, "CapEff"), 16) in (0, may_read_anything)
+    cap_dac_read_search = 1 << 2
+    assert int(status(server, "CapEff"), 16) in (0, cap_dac_read_search)
 
 
-# What our server sets, and then what the CLI adds for its daemon from our options.
-DRIVERS_ENVIRONMENT = {
+# The first group is set by the server, the rest by the CLI for its daemon.
+DRIVER_ENVIRONMENT = {
     *("PATH", "HOME", "LC_ALL", "NO_COLOR", "TOKIO_WORKER_THREADS", "MALLOC_ARENA_MAX"),
     *(
         f"AGENT_BROWSER_{name}"
@@ -64,21 +64,21 @@ DRIVERS_ENVIRONMENT = {
 }
 
 
-def test_the_drivers_environment_is_pinned_in_full(browser: Session, site: Site) -> None:
+def test_the_driver_has_exactly_the_expected_environment_variables(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     for daemon in browser.server.daemons().values():
         entries = Path(f"/proc/{daemon}/environ").read_bytes().decode().rstrip("\0").split("\0")
         environment = dict(entry.split("=", 1) for entry in entries)
-        assert environment.keys() == DRIVERS_ENVIRONMENT
-        # One thread beside the first, on a machine with many cores too.
+        assert environment.keys() == DRIVER_ENVIRONMENT
+        # One worker thread, whatever the number of cores.
         assert environment["TOKIO_WORKER_THREADS"] == "1"
 
 
 @pytest.mark.promise("processes:driver-memory")
-def test_pages_cannot_fill_the_machines_memory_through_the_driver(browser: Session, site: Site) -> None:
+def test_the_memory_of_the_drivers_daemons_is_limited(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     for daemon in browser.server.daemons().values():
-        # It keeps what pages write to their consoles, as much as they write.
+        # A daemon stores the console output of pages without a limit of its own.
         limits = Path(f"/proc/{daemon}/limits").read_text(encoding="ascii").splitlines()
         (data,) = [line.split() for line in limits if line.startswith("Max data size")]
         assert data[3:] == ["536870912", "536870912", "bytes"]
@@ -86,13 +86,13 @@ def test_pages_cannot_fill_the_machines_memory_through_the_driver(browser: Sessi
 
 @pytest.mark.promise("processes:chromium-not-root")
 @pytest.mark.parametrize("name", ["chromium", "Xtigervnc", "matchbox", "agent-browser"])
-def test_nothing_of_the_browser_is_root(browser: Session, site: Site, name: str) -> None:
+def test_no_process_of_the_browser_is_root(browser: Session, site: Site, name: str) -> None:
     browser.ok("open", site.watch("").url)
-    for pid in family_of(browser.server, name):
+    for pid in processes_of(browser.server, name):
         users = status(pid, "Uid").split()
-        if users:  # It may have ended since it was listed.
+        if users:  # The process may have ended since it was listed.
             assert "0" not in users, (name, users)
-        if name != "chromium" and users:  # Chromium's helpers have capabilities, in user namespaces of their own.
+        if name != "chromium" and users:  # Processes of Chromium have capabilities in user namespaces of their own.
             assert int(status(pid, "CapEff"), 16) == 0
 
 
@@ -104,9 +104,9 @@ def test_typed_text_is_on_no_command_line_and_in_no_file(browser: Session, site:
     browser.ok("type", "#i", secret)
     for pid in descendants(browser.server.process.pid):
         assert secret not in " ".join(argv(pid))
-    ours = list(files_below(browser.server.runtime, browser.server.state, without="profile"))
-    assert any(path.name == "audit.jsonl" and content(path) for path in ours)
-    for path in ours:
+    files = list(files_below(browser.server.runtime, browser.server.state, without="profile"))
+    assert any(path.name == "audit.jsonl" and content(path) for path in files)
+    for path in files:
         assert secret.encode() not in content(path), path
 
 
@@ -114,12 +114,12 @@ def test_typed_text_is_on_no_command_line_and_in_no_file(browser: Session, site:
 def test_the_only_open_ports_are_the_public_one_and_devtools(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     server = browser.server
-    opened = {port for pid in (server.process.pid, *descendants(server.process.pid)) for port in listening_ports(pid)}
-    assert opened == {server.port, server.devtools_port}
+    ports = {port for pid in (server.process.pid, *descendants(server.process.pid)) for port in listening_ports(pid)}
+    assert ports == {server.port, server.devtools_port}
 
 
 @pytest.mark.promise("files:no-download")
-def test_a_download_writes_no_file_and_hangs_nothing(browser: Session, site: Site) -> None:
+def test_a_download_writes_no_file_and_blocks_no_call(browser: Session, site: Site) -> None:
     marker = b"downloaded bytes of this very test"
     headers = {"Content-Type": "application/octet-stream", "Content-Disposition": "attachment; filename=evil.bin"}
     file = site.add("/evil.bin", marker * 10, headers)
@@ -140,29 +140,28 @@ def test_a_download_writes_no_file_and_hangs_nothing(browser: Session, site: Sit
     assert direct.seconds < 5
 
     names = {"evil.bin", "named.bin", "blob.bin"}
-    places = [browser.server.runtime, browser.server.state, Path.home() / "Downloads"]
-    found = [path for path in files_below(*places) if path.name in names or path.suffix == ".crdownload"]
-    assert found == []
+    directories = [browser.server.runtime, browser.server.state, Path.home() / "Downloads"]
+    assert [path for path in files_below(*directories) if path.name in names or path.suffix == ".crdownload"] == []
 
 
 @pytest.mark.promise("files:no-download")
-def test_not_even_the_beginning_of_a_download_comes_to_the_disk(browser: Session, site: Site) -> None:
-    """Chromium begins one before it asks whether it may: with a file, which it removes a moment later, or too late."""
+def test_a_refused_download_creates_no_temporary_file(browser: Session, site: Site) -> None:
+    """Chromium starts a download with a temporary file before it checks its policy."""
     temporary = browser.server.devtools_directory / "t"
     browser.ok("open", site.watch("<p>text</p>").url)
     entries, changed = list(temporary.iterdir()), temporary.stat().st_mtime_ns
-    assert len(entries) == 1, "the lock that Chromium makes at its start, and nothing else"
+    assert len(entries) == 1, "only the lock that Chromium creates at its start"
     headers = {"Content-Type": "application/octet-stream", "Content-Disposition": "attachment"}
     refused = browser.run("open", site.add("/large.bin", b"x" * 5_000_000, headers))
     assert (refused.exit_code, refused.meta["name"]) == (1, "COMMAND_FAILED")
     assert "ERR_ABORTED" in refused.stderr
     browser.ok("wait", 300)
-    # A file that came and went has left its trace in the folder's time.
+    # A file that was created and removed would have changed the modification time of the directory.
     assert (list(temporary.iterdir()), temporary.stat().st_mtime_ns) == (entries, changed)
 
 
 @pytest.mark.promise("files:no-upload")
-def test_a_file_field_neither_hangs_nor_takes_a_file(browser: Session, site: Site) -> None:
+def test_a_file_field_accepts_no_file_and_blocks_no_call(browser: Session, site: Site) -> None:
     page = site.watch(
         "<input type=file id=f onchange=\"tell('chosen')\"><button id=b onclick='tell(f.files.length)'>b</button>"
     )
@@ -177,9 +176,9 @@ def test_a_file_field_neither_hangs_nor_takes_a_file(browser: Session, site: Sit
 
 
 @pytest.mark.promise("output:no-server-path")
-def test_no_answer_names_a_path_of_the_server(browser: Session, site: Site) -> None:
+def test_no_result_contains_a_path_of_the_server(browser: Session, site: Site) -> None:
     page = site.watch("<button id=b onclick='confirm(1)'>b</button><select id=s><option>a</select>")
-    answers = [
+    outcomes = [
         browser.run("open", page.url),
         browser.run("open", f"{site.origin}/none"),
         browser.run("open", page.url),
@@ -190,8 +189,8 @@ def test_no_answer_names_a_path_of_the_server(browser: Session, site: Site) -> N
         *(browser.run(*words) for words in (("select", "#s", "zzz"), ("tab", "switch", "t9"))),
         *(browser.run(*words) for words in (("click", "#b"), ("snapshot",), ("dialog", "accept"), ("close",))),
     ]
-    answers.append(browser.run("open", f"{site.origin}/slow/9", timeout=1))
-    for answer in answers:
-        told = (answer.stdout + answer.stderr).replace(site.origin, "")
-        assert not re.search(r"(?<![\w:/])/(tmp|run|root|home|var|usr|etc|work|opt)/", told), told
-        assert str(browser.server.devtools_port) not in told
+    outcomes.append(browser.run("open", f"{site.origin}/slow/9", timeout=1))
+    for outcome in outcomes:
+        text = (outcome.stdout + outcome.stderr).replace(site.origin, "")
+        assert not re.search(r"(?<![\w:/])/(tmp|run|root|home|var|usr|etc|work|opt)/", text), text
+        assert str(browser.server.devtools_port) not in text

@@ -1,4 +1,4 @@
-"""Whatever of the box is killed comes back, and the calls it hits get a clear answer."""
+"""Killed processes of the box are replaced, and the calls that they interrupt fail with a clear error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.in_flight import InFlight, opening_slowly
+from support.in_flight import InFlight, has_started, opening_slowly
 from support.pages import Site, wait_until
 from support.processes import alive, descendants, listening_ports, program, zombies
 from support.server import Outcome, Server
@@ -29,7 +29,7 @@ def clear_error(outcome: Outcome) -> bool:
 
 
 def devtools_answers(server: Server) -> bool:
-    """Asked as the server's own account: DevTools are for nobody else."""
+    """Connect with the server's own account, the only one that the DevTools port accepts."""
     connection = http.client.HTTPConnection("127.0.0.1", server.devtools_port, timeout=2)
     os.seteuid(Path(f"/proc/{server.mark('xvnc')}").stat().st_uid)
     try:
@@ -43,11 +43,11 @@ def devtools_answers(server: Server) -> bool:
 
 
 def control_ports(server: Server) -> set[int]:
-    """Ports that the driver's daemons listen on: each could drive the browser without asking anyone."""
+    """Return the ports of the driver's daemons. Each would control the browser without authentication."""
     return {port for pid in server.daemons().values() for port in listening_ports(pid)}
 
 
-def assert_quiet(server: Server) -> None:
+def assert_control_ports_closed(server: Server) -> None:
     assert list((server.devtools_directory / "s").glob("*.stream")) == []
     assert control_ports(server) == set()
 
@@ -56,7 +56,7 @@ def test_a_killed_daemon_is_replaced_with_its_control_port_closed(own_server: Se
     session = own_server.session("s")
     page = site.watch("<button id=b onclick=\"tell('alive')\">b</button>")
     session.ok("open", page.url)
-    assert_quiet(own_server)
+    assert_control_ports_closed(own_server)
     (old,) = own_server.daemons().values()
     kill(old)
     after = session.run("click", "#b")
@@ -65,55 +65,53 @@ def test_a_killed_daemon_is_replaced_with_its_control_port_closed(own_server: Se
     assert after.seconds < 3
     page.saw("alive")
     assert old not in own_server.daemons().values()
-    assert_quiet(own_server)
+    assert_control_ports_closed(own_server)
 
     call = opening_slowly(session, site, 30)
     (old,) = own_server.daemons().values()
-    began = time.monotonic()
+    killed_at = time.monotonic()
     kill(old)
-    hit = call.outcome()
-    print(f"daemon killed during a call: answered after {time.monotonic() - began:.2f} s with {hit.meta.get('name')}")
-    assert clear_error(hit), hit
-    assert time.monotonic() - began < 8
+    outcome = call.outcome()
+    seconds = time.monotonic() - killed_at
+    print(f"daemon killed during a call: answered after {seconds:.2f} s with {outcome.meta.get('name')}")
+    assert clear_error(outcome), outcome
+    assert seconds < 8
     after = session.run("open", page.url)
     assert after.exit_code == 0
     assert after.seconds < 3
     session.ok("click", "#b")
-    assert_quiet(own_server)
-    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+    assert_control_ports_closed(own_server)
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
 
 
-def test_a_killed_chromium_comes_back(own_server: Server, site: Site) -> None:
+def test_a_killed_chromium_is_replaced(own_server: Server, site: Site) -> None:
     session, other = own_server.session("s"), own_server.session("other")
     url = site.watch("<p id=p>text</p>").url
     session.ok("open", url)
     other.ok("open", url)
     old = own_server.mark("chromium")
-    began = time.monotonic()
+    killed_at = time.monotonic()
     kill(old)
-    wait_until(lambda: not alive(old), what="the end of Chromium")
     wait_until(lambda: devtools_answers(own_server), seconds=8, what="DevTools")
-    print(f"killed Chromium: DevTools answer again after {time.monotonic() - began:.2f} s")
-    gone = session.run("get", "text", "#p")
-    assert (gone.exit_code, gone.meta["name"]) == (1, "SESSION_GONE")
+    print(f"killed Chromium: DevTools answer again after {time.monotonic() - killed_at:.2f} s")
+    refused = session.run("get", "text", "#p")
+    assert (refused.exit_code, refused.meta["name"]) == (1, "SESSION_GONE")
     session.ok("open", url)
-    print(f"killed Chromium: a page is open again after {time.monotonic() - began:.2f} s")
-    assert time.monotonic() - began < 8
+    print(f"killed Chromium: a page is open again after {time.monotonic() - killed_at:.2f} s")
+    assert time.monotonic() - killed_at < 8
     assert session.ok("get", "text", "#p")["text"] == "text"
     reopened = other.run("open", url)
     assert reopened.exit_code == 0
     assert "restarted" in reopened.stderr
     assert own_server.mark("chromium") != old
-    assert len(list((own_server.devtools_directory / "t").iterdir())) == 1  # The lock of the browser that lives.
-    assert list(own_server.devtools_directory.glob("t.*")) == []  # Nor is the folder of the dead one left.
-    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
-    assert_quiet(own_server)
+    assert len(list((own_server.devtools_directory / "t").iterdir())) == 1  # The lock of the new browser.
+    assert list(own_server.devtools_directory.glob("t.*")) == []  # The directory of the old one is removed.
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
+    assert_control_ports_closed(own_server)
 
 
-def test_a_browser_that_put_something_in_the_place_of_its_folder_is_replaced_all_the_same(
-    own_server: Server, site: Site
-) -> None:
-    """As one that has been taken over could: its account is that of the folder."""
+def test_a_browser_that_replaced_its_temporary_directory_by_a_link_is_restarted(own_server: Server, site: Site) -> None:
+    """A compromised browser process can do this, because its account owns the directory."""
     temporary = own_server.devtools_directory / "t"
     old = own_server.mark("chromium")
     temporary.rename(temporary.with_name("elsewhere"))
@@ -127,33 +125,31 @@ def test_a_browser_that_put_something_in_the_place_of_its_folder_is_replaced_all
     assert len(list(temporary.iterdir())) == 1
 
 
-def test_calls_in_flight_are_told_when_chromium_dies(own_server: Server, site: Site) -> None:
+def test_calls_in_flight_fail_when_chromium_dies(own_server: Server, site: Site) -> None:
     sessions = [own_server.session(name) for name in ("a", "b")]
     calls = [opening_slowly(session, site, 60) for session in sessions]
-    began = time.monotonic()
+    killed_at = time.monotonic()
     kill(own_server.mark("chromium"))
     for call in calls:
         outcome = call.outcome()
         assert clear_error(outcome), outcome
         assert outcome.exit_code in (1, 127), outcome
-    print(f"Chromium killed during calls: answered after {time.monotonic() - began:.2f} s")
-    assert time.monotonic() - began < 8
+    print(f"Chromium killed during calls: answered after {time.monotonic() - killed_at:.2f} s")
+    assert time.monotonic() - killed_at < 8
     url = site.watch("<p id=p>text</p>").url
     wait_until(lambda: sessions[0].run("open", url).exit_code == 0, seconds=8, what="the browser")
     sessions[1].ok("open", url)
     assert sessions[1].ok("get", "text", "#p")["text"] == "text"
-    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
 
 
-def test_a_chromium_that_dies_while_its_driver_starts_is_what_the_call_is_told_of(
-    own_server: Server, site: Site
-) -> None:
+def test_a_call_reports_a_chromium_that_dies_while_the_driver_starts(own_server: Server, site: Site) -> None:
     session = own_server.session("s")
     url = site.watch("<p id=p>text</p>").url
     session.ok("open", url)
     (daemon,) = own_server.daemons().values()
     chromium = own_server.mark("chromium")
-    # A browser that answers nothing holds the new driver up until it dies.
+    # The new daemon waits for the stopped browser until the browser dies.
     os.kill(chromium, signal.SIGSTOP)
     kill(daemon)
     call = InFlight(session, "get", "text", "#p")
@@ -164,30 +160,29 @@ def test_a_chromium_that_dies_while_its_driver_starts_is_what_the_call_is_told_o
     wait_until(lambda: session.run("open", url).exit_code == 0, seconds=8, what="the browser")
 
 
-def test_a_daemon_that_was_let_go_is_collected_with_its_session(own_server: Server, site: Site) -> None:
+def test_a_daemon_that_ended_is_reaped_when_its_session_is_closed(own_server: Server, site: Site) -> None:
     session = own_server.session("s")
-    asked = session.run("open", site.watch("<script>confirm('enter?')</script>").url)
-    assert asked.meta["name"] == "DIALOG_OPEN"
+    outcome = session.run("open", site.watch("<script>confirm('enter?')</script>").url)
+    assert outcome.meta["name"] == "DIALOG_OPEN"
     (daemon,) = own_server.daemons().values()
-    kill(daemon)  # As it ends itself when it has been idle for long.
-    wait_until(lambda: not alive(daemon), what="the end of the daemon")
+    kill(daemon)  # A daemon also ends by itself, after a long idle time.
     session.ok("close")
-    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
 
 
 @pytest.mark.parametrize("argv", [("wait", 20_000), ("wait", "#never"), ("wait", "--text", "never")])
-def test_a_wait_is_told_when_chromium_dies(own_server: Server, site: Site, argv: tuple[str | int, ...]) -> None:
+def test_a_wait_fails_when_chromium_dies(own_server: Server, site: Site, argv: tuple[str | int, ...]) -> None:
     session = own_server.session("s")
     session.ok("open", site.watch("<p>here</p>").url)
     call = InFlight(session, *argv)
-    time.sleep(1)
+    wait_until(lambda: has_started(session, "wait"), what="the wait")
     assert call.running
     kill(own_server.mark("chromium"))
     outcome = call.outcome(seconds=8)
     assert (outcome.exit_code, outcome.meta["name"]) == (127, "BROWSER_UNAVAILABLE"), outcome
 
 
-def test_a_killed_display_comes_back_with_its_browser(own_server: Server, site: Site) -> None:
+def test_a_killed_display_is_replaced_with_its_browser(own_server: Server, site: Site) -> None:
     session = own_server.session("s")
     page = site.watch("<button id=b onclick=\"tell('alive')\">b</button>")
     session.ok("open", page.url)
@@ -199,9 +194,9 @@ def test_a_killed_display_comes_back_with_its_browser(own_server: Server, site: 
     page.saw("alive")
     assert session.run("screenshot").exit_code == 0
     assert own_server.mark("xvnc") != old[0]
-    wait_until(lambda: zombies(own_server.process.pid) == [], what="every process collected")
+    wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
 
-    # The window manager matters less: its end disturbs no session.
+    # The end of the window manager does not affect sessions.
     def managers() -> list[int]:
         return [
             pid for pid in descendants(own_server.process.pid) if program(pid).startswith("matchbox") and alive(pid)

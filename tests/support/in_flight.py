@@ -6,6 +6,7 @@ import threading
 from contextlib import suppress
 from http.client import HTTPException
 
+from support.canaries import AuditReader
 from support.pages import Site, wait_until
 from support.server import Outcome, Session
 
@@ -40,3 +41,13 @@ def opening_slowly(session: Session, site: Site, seconds: int, *, timeout: int =
     call = InFlight(session, "open", f"{site.origin}{path}", timeout=timeout)
     wait_until(lambda: any(request.path == path for request in site.requests), seconds=10, what="the slow request")
     return call
+
+
+def has_started(session: Session, command: str) -> bool:
+    """Check whether the audit log has the execution of this command."""
+    return any(
+        record.get("kind") == "SANDBOX_EXEC"
+        and record.get("session_id") == session.session_id
+        and record.get("subcommand") == command
+        for record in AuditReader(session.server).records()
+    )

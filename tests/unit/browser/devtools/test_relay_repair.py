@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from websockets.frames import Frame, Opcode
 
 from browser_shell.browser.devtools.relay_repair import RelayRepair
-from support.devtools import SWITCHING, UPGRADE
+
+UPGRADE = b"GET /devtools/browser/x HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"
+SWITCHING = b"HTTP/1.1 101 WebSocket Protocol Handshake\r\nUpgrade: WebSocket\r\n\r\n"
 
 PAGE = "D226508D84CAB05E8C1D601C0B218E5B"
 OTHER = "4DBC438D1CA2AAA2F476F62771BF318F"
