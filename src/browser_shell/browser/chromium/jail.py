@@ -1,10 +1,11 @@
-"""Runs Chromium in a jail: a network namespace with no interface but loopback, and a mount namespace.
+"""Runs Chromium in a jail.
 
-The server starts `jail_child.py`. The child enters the namespaces, creates three sockets, passes them to the server and
-then executes Chromium, so no helper process stays in the jail. These sockets are the only connections between the jail
-and the network outside:
+The jail consists of a network namespace whose only interface is loopback, and of a mount namespace in which directories
+with personal data are empty. The server starts `jail_child.py`, which enters the namespaces, creates three sockets,
+passes them to the server and then executes Chromium. No helper process stays in the jail. The sockets are the only
+connection between the network of the jail and the server:
 
-- a listener from which the server's egress proxy accepts the connections of Chromium;
+- a listener, on which the server's egress proxy accepts the connections of Chromium;
 - a listener and a client socket, with which `NamespaceSockets` connects the server to Chromium's DevTools port.
 """
 
@@ -42,7 +43,7 @@ _CONNECT_SECONDS = 3.0
 _STOP_SECONDS = 2.0
 _MAX_MESSAGE_BYTES = 65536
 _SOCKET_COUNT = 3
-_REMEDY = (
+_JAIL_ADVICE = (
     "Chromium may only run in a jail without a network, and this machine does not allow the creation of one "
     "({reason}). "
     "In a container, add: --security-opt seccomp=seccomp.json (the shipped profile, deploy/image/seccomp.json). "
@@ -51,7 +52,7 @@ _REMEDY = (
     "sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu). "
     "--unsafe-no-jail runs without this protection"
 )
-_CANNOT_MOUNT = (
+_MOUNT_ADVICE = (
     "this container may not mount, so Chromium would see the audit log and the key that signs it: the lock 'mounts' "
     "is missing. Where the host has AppArmor, add: --security-opt apparmor=unconfined, or name a profile that allows "
     "mount in user namespaces. Else add: --security-opt seccomp=seccomp.json (the shipped profile). "
@@ -64,6 +65,7 @@ class JailSettings:
     """Settings of a jail."""
 
     identities: Path
+    """Passed to `running_service`, like `logs`."""
     logs: Path
     home: Path
     """The working directory of Chromium."""
@@ -71,6 +73,7 @@ class JailSettings:
     """A directory with Chromium's managed policy, mounted over /etc/chromium in the jail."""
     devtools_port: int
     hidden_directories: tuple[str, ...] = HIDDEN_DIRECTORIES
+    """Directories that Chromium finds empty. Missing ones are ignored."""
     must_hide: bool = False
     """Refuse to start where directories cannot be hidden. True where Chromium shares the server's account."""
     account: Account | None
@@ -125,9 +128,10 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
             grace_seconds=_STOP_SECONDS,
             pass_fds=(child_control.fileno(),),
         ) as process:
-            child_control.close()  # With the child's copy as the only one, `control` ends when the child ends.
-            with ExitStack() as received:
-                proxy_listener, listener, client = await _receive_sockets(control, received)
+            # The child has its own copy. When it dies, `control` becomes readable only if there is no other copy.
+            child_control.close()
+            with ExitStack() as stack:
+                proxy_listener, listener, client = await _receive_sockets(control, stack)
                 sockets = NamespaceSockets(listener=listener, client=client)
                 try:
                     yield Jail(
@@ -154,29 +158,31 @@ def _child_argv(settings: JailSettings, control: int, argv: tuple[str, ...], env
     return (str(INTERPRETER), "-I", "-S", "-c", program, str(control), json.dumps(config))
 
 
-async def _receive_sockets(control: socket.socket, received: ExitStack) -> list[socket.socket]:
-    """Wait for the child's message and return the sockets that came with it.
+async def _receive_sockets(control: socket.socket, stack: ExitStack) -> list[socket.socket]:
+    """Wait for the child's message and return the three sockets that come with it. The stack closes them.
 
-    `received` closes the sockets. Raises: JailUnavailable.
+    Raises: JailUnavailable.
     """
     try:
         with anyio.fail_after(_START_SECONDS):
             await anyio.wait_readable(control)
         content, descriptors, _, _ = socket.recv_fds(control, _MAX_MESSAGE_BYTES, _SOCKET_COUNT)
-        sockets = [received.enter_context(socket.socket(fileno=descriptor)) for descriptor in descriptors]
+        sockets = [stack.enter_context(socket.socket(fileno=descriptor)) for descriptor in descriptors]
         message = json.loads(content)
-    except (OSError, ValueError) as cause:  # A timeout is an OSError. Without a message, `content` is empty.
-        raise JailUnavailable(_REMEDY.format(reason="its child process did not start; see chromium.log")) from cause
+    except (OSError, ValueError) as cause:  # TimeoutError is an OSError. A child that died leaves `content` empty.
+        raise JailUnavailable(
+            _JAIL_ADVICE.format(reason="its child process did not start; see chromium.log")
+        ) from cause
     mounted = message.get("mounted")
     if message.get("ok") is not True:
-        raise JailUnavailable(_CANNOT_MOUNT if mounted is False else _REMEDY.format(reason=message.get("error")))
+        raise JailUnavailable(_MOUNT_ADVICE if mounted is False else _JAIL_ADVICE.format(reason=message.get("error")))
     if len(sockets) != _SOCKET_COUNT:
-        # recvmsg(2): the kernel discards descriptors for which the receiver has no free number.
-        raise JailUnavailable(_REMEDY.format(reason="its sockets did not come through: too many files are open"))
+        # The kernel discards descriptors that exceed the receiver's limit of open files.
+        raise JailUnavailable(_JAIL_ADVICE.format(reason="its sockets were not received: too many files are open"))
     if mounted is not True:
-        # Only without `must_hide`. The network namespace is in effect all the same.
+        # The child reports this as an error when `must_hide` is set. The network is restricted in any case.
         log.warning("jail_cannot_mount", missing="the managed policy and the hidden directories")
     for each in sockets:
         each.setblocking(False)
-        each.set_inheritable(False)  # Unlike descriptors that Python opens, received ones are inheritable.
+        each.set_inheritable(False)  # Received descriptors are inheritable, unlike those that Python opens.
     return sockets

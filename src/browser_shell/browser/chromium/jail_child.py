@@ -1,7 +1,8 @@
 """Child process of the jail: enters new namespaces and executes Chromium there.
 
-The server passes the text of this file to the system's Python interpreter (`python3 -I -S -c`) under an unprivileged
-account. The file therefore imports nothing but the standard library.
+The server runs this file under an unprivileged account with the system's Python. It passes the text of the file on the
+command line (`python3 -I -S -c`), because the account may be unable to read the file. For the same reason, nothing but
+the standard library is imported.
 
 Arguments: the file descriptor of a Unix socket to the server, and a JSON object with the keys
 
@@ -75,7 +76,7 @@ def mount(source: str, target: str, filesystem: str, flags: int, options: str = 
 def set_up_mounts(hidden_directories: list[str], bind_mounts: dict[str, str]) -> bool:
     """Mount over directories of this namespace. Return False when the container forbids mounting."""
     try:
-        mount("", "/", "", MS_REC | MS_PRIVATE)
+        mount("", "/", "", MS_REC | MS_PRIVATE)  # The mounts below must not propagate to other namespaces.
     except OSError:
         return False
     for target, source in bind_mounts.items():
@@ -129,16 +130,16 @@ def main() -> int:
     try:
         enter_namespaces()
         bring_up_loopback()
-        # Each session connects to the proxy at an address of its own in 127.0.0.0/8. There is no other interface.
-        proxy_listener = open_listener("0.0.0.0", config["proxy_port"], backlog=1024)  # noqa: S104
-        # Not on 127.0.0.1, where its port could be the DevTools port of Chromium.
+        # All addresses, because each session connects to the proxy at its own address in 127.0.0.0/8.
+        proxy_listener = open_listener("0.0.0.0", config["proxy_port"], backlog=1024)  # noqa: S104  loopback only
+        # Not 127.0.0.1, where the free port could be the one that Chromium needs for DevTools.
         listener = open_listener("127.0.0.2", 0, backlog=16)
         client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         mounted = set_up_mounts(config["hidden_directories"], config["bind_mounts"])
         if config["must_hide"] and not mounted:
             send(control, {"error": "mounting is forbidden", "mounted": False})
             return 1
-        # Chromium's own sandbox calls chroot. Where a seccomp filter forbids it, this error is clearer than a crash.
+        # Chromium's sandbox needs chroot. If a seccomp filter forbids it, an error here is clearer than a crash later.
         check(libc.chroot(b"/"), "chroot")
         drop_capabilities()
     except OSError as error:
