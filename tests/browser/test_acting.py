@@ -21,14 +21,14 @@ def page(browser: Session, site: Site) -> WatchedPage:
         <div id=pane style="width:100px;height:100px;overflow:auto"><div style="width:2000px;height:2000px"></div></div>
         <script>
         for (const kind of ['click', 'dblclick', 'mouseover', 'focusin'])
-          document.addEventListener(kind, event => event.target.id && tell([kind, event.target.id, event.isTrusted]))
+          document.addEventListener(kind, event => event.target.id && report([kind, event.target.id, event.isTrusted]))
         for (const kind of ['change', 'input'])
-          document.addEventListener(kind, ({target}) => tell([kind, target.id,
+          document.addEventListener(kind, ({target}) => report([kind, target.id,
             ['checkbox', 'radio'].includes(target.type) ? target.checked
             : target.multiple ? [...target.selectedOptions].map(option => option.value) : target.value]))
-        document.addEventListener('keydown', event => tell(['key', event.key, event.ctrlKey, event.shiftKey]))
-        document.addEventListener('scroll', () => tell(['scrolled', scrollX, scrollY]))
-        pane.addEventListener('scroll', () => tell(['pane', pane.scrollLeft, pane.scrollTop]))
+        document.addEventListener('keydown', event => report(['key', event.key, event.ctrlKey, event.shiftKey]))
+        document.addEventListener('scroll', () => report(['scrolled', scrollX, scrollY]))
+        pane.addEventListener('scroll', () => report(['pane', pane.scrollLeft, pane.scrollTop]))
         </script>"""
     )
     browser.ok("open", watched.url)
@@ -43,7 +43,7 @@ def test_a_click_is_a_real_one(browser: Session, page: WatchedPage) -> None:
 def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -> None:
     ref = ref_of(browser.ok("snapshot", "-i")["snapshot"], "button", "Other")
     for selector in (ref, "button#other", "xpath=//button[text()='Other']"):
-        page.told.clear()
+        page.reports.clear()
         browser.ok("click", selector)
         page.saw(["click", "other", True])
 
@@ -53,14 +53,14 @@ def test_the_page_sees_the_mouse_come_before_it_sees_the_button(browser: Session
     kinds = ["mouseover", "mousemove", "mousedown", "mouseup", "click"]
     page = site.watch(
         f"""<button id=b>Press</button><script>
-        for (const kind of {kinds}) b.addEventListener(kind, () => tell([kind, b.matches(':hover')]))</script>"""
+        for (const kind of {kinds}) b.addEventListener(kind, () => report([kind, b.matches(':hover')]))</script>"""
     )
     browser.ok("open", page.url)
     for _ in range(5):
-        page.told.clear()
+        page.reports.clear()
         browser.ok("click", "#b")
         page.saw(["click", True])
-        seen = [kind for kind, hovered in page.told if hovered]
+        seen = [kind for kind, hovered in page.reports if hovered]
         assert seen == [kind for kind in kinds if kind in seen]
         assert {"mousedown", "mouseup"} <= {*seen}
 
@@ -73,7 +73,7 @@ def test_a_double_click_is_seen_as_one(browser: Session, page: WatchedPage) -> N
 def test_hovering_moves_the_mouse_there_and_clicks_nothing(browser: Session, page: WatchedPage) -> None:
     browser.ok("hover", "#other")
     page.saw(["mouseover", "other", True])
-    assert not any(told[0] == "click" for told in page.told)
+    assert not any(told[0] == "click" for told in page.reports)
 
 
 def test_focus_puts_the_caret_there(browser: Session, page: WatchedPage) -> None:
@@ -87,7 +87,7 @@ def test_check_and_uncheck_end_in_the_wanted_state(browser: Session, page: Watch
     for command, wanted in (("check", True), ("check", True), ("uncheck", False), ("uncheck", False)):
         browser.ok(command, "#box")
         assert browser.ok("is", "checked", "#box")["checked"] is wanted
-    assert [told for told in page.told if told[:2] == ["change", "box"]] == [
+    assert [told for told in page.reports if told[:2] == ["change", "box"]] == [
         ["change", "box", True],
         ["change", "box", False],
     ]
@@ -113,7 +113,7 @@ def test_type_adds_key_by_key_and_does_not_echo(browser: Session, page: WatchedP
     outcome = browser.run("type", "#t", "XyZ")
     assert outcome.exit_code == 0
     assert "XyZ" not in outcome.stdout + outcome.stderr
-    values = [told[2] for told in page.told if told[:2] == ["input", "t"]]
+    values = [told[2] for told in page.reports if told[:2] == ["input", "t"]]
     assert len(values) == 3
     assert values[-1] in ("oldXyZ", "XyZold")
 
@@ -138,7 +138,7 @@ def test_select_chooses_several(browser: Session, page: WatchedPage) -> None:
 def test_select_of_a_choice_that_is_not_there_fails(browser: Session, page: WatchedPage) -> None:
     outcome = browser.run("select", "#s", "cherry")
     assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED")
-    assert not any(told[:2] == ["change", "s"] for told in page.told)
+    assert not any(told[:2] == ["change", "s"] for told in page.reports)
 
 
 def test_press_sends_keys_and_combinations(browser: Session, page: WatchedPage) -> None:
@@ -150,7 +150,7 @@ def test_press_sends_keys_and_combinations(browser: Session, page: WatchedPage) 
         *(["key", "Escape", False, False], ["key", "Tab", False, False], ["key", "a", True, False]),
         ["key", "Tab", False, True],
     ):
-        assert seen in page.told, seen
+        assert seen in page.reports, seen
 
 
 def test_control_a_selects_so_that_the_next_key_replaces(browser: Session, page: WatchedPage) -> None:
@@ -161,7 +161,7 @@ def test_control_a_selects_so_that_the_next_key_replaces(browser: Session, page:
 
 
 def test_a_date_field_takes_keys(browser: Session, site: Site) -> None:
-    dated = site.watch("<input type=date id=d oninput='tell(this.value)'>")
+    dated = site.watch("<input type=date id=d oninput='report(this.value)'>")
     browser.ok("open", dated.url)
     browser.ok("focus", "#d")
     for key in "12252016":
@@ -189,7 +189,7 @@ def test_scroll_of_an_element_leaves_the_page_alone(browser: Session, page: Watc
     for option, place in (("-s", 120), ("--selector", 240)):
         browser.ok("scroll", "down", 120, option, "#pane")
         page.saw(["pane", 0, place])
-    assert not any(told[0] == "scrolled" for told in page.told)
+    assert not any(told[0] == "scrolled" for told in page.reports)
 
 
 def test_acting_on_something_that_is_not_there_fails_and_does_nothing(browser: Session, page: WatchedPage) -> None:
@@ -200,12 +200,12 @@ def test_acting_on_something_that_is_not_there_fails_and_does_nothing(browser: S
         outcome = browser.run(*argv)
         assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED"), argv
         assert outcome.stdout == ""
-    assert page.told == []
+    assert page.reports == []
 
 
 def test_selectors_by_text_and_by_path_find_their_element(browser: Session, site: Site) -> None:
-    page = site.watch("""<div><button onclick="tell('first')">Cancel</button>
-      <button onclick="tell('second')">Save "it's" now</button></div><p>Save me</p>""")
+    page = site.watch("""<div><button onclick="report('first')">Cancel</button>
+      <button onclick="report('second')">Save "it's" now</button></div><p>Save me</p>""")
     browser.ok("open", page.url)
     browser.ok("click", "//button[1]")
     page.saw("first")

@@ -127,7 +127,7 @@ def test_a_download_writes_no_file_and_blocks_no_call(browser: Session, site: Si
         f"<a id=plain href='{file}'>plain</a><a id=named href='{file}' download='named.bin'>named</a>"
         "<button id=blob onclick=\"const made = document.createElement('a'); made.download = 'blob.bin';"
         "made.href = URL.createObjectURL(new Blob(['x'])); made.click()\">blob</button>"
-        "<button id=b onclick=\"tell('alive')\">b</button>"
+        "<button id=b onclick=\"report('alive')\">b</button>"
     )
     browser.ok("open", page.url)
     for selector in ("#plain", "#named", "#blob", "#b"):
@@ -163,7 +163,7 @@ def test_a_refused_download_creates_no_temporary_file(browser: Session, site: Si
 @pytest.mark.promise("files:no-upload")
 def test_a_file_field_accepts_no_file_and_blocks_no_call(browser: Session, site: Site) -> None:
     page = site.watch(
-        "<input type=file id=f onchange=\"tell('chosen')\"><button id=b onclick='tell(f.files.length)'>b</button>"
+        "<input type=file id=f onchange=\"report('chosen')\"><button id=b onclick='report(f.files.length)'>b</button>"
     )
     browser.ok("open", page.url)
     clicked = browser.run("click", "#f")
@@ -172,7 +172,7 @@ def test_a_file_field_accepts_no_file_and_blocks_no_call(browser: Session, site:
     browser.run("type", "#f", "/etc/passwd")
     browser.ok("click", "#b")
     page.saw(0)
-    assert page.told == [0]
+    assert page.reports == [0]
 
 
 @pytest.mark.promise("output:no-server-path")

@@ -54,7 +54,7 @@ def assert_control_ports_closed(server: Server) -> None:
 
 def test_a_killed_daemon_is_replaced_with_its_control_port_closed(own_server: Server, site: Site) -> None:
     session = own_server.session("s")
-    page = site.watch("<button id=b onclick=\"tell('alive')\">b</button>")
+    page = site.watch("<button id=b onclick=\"report('alive')\">b</button>")
     session.ok("open", page.url)
     assert_control_ports_closed(own_server)
     (old,) = own_server.daemons().values()
@@ -184,7 +184,7 @@ def test_a_wait_fails_when_chromium_dies(own_server: Server, site: Site, argv: t
 
 def test_a_killed_display_is_replaced_with_its_browser(own_server: Server, site: Site) -> None:
     session = own_server.session("s")
-    page = site.watch("<button id=b onclick=\"tell('alive')\">b</button>")
+    page = site.watch("<button id=b onclick=\"report('alive')\">b</button>")
     session.ok("open", page.url)
     old = own_server.mark("xvnc"), own_server.mark("chromium")
     kill(old[0])
@@ -205,7 +205,7 @@ def test_a_killed_display_is_replaced_with_its_browser(own_server: Server, site:
     wait_until(lambda: len(managers()) == 1, what="the window manager")
     (manager,) = managers()
     kill(manager)
-    page.told.clear()
+    page.reports.clear()
     session.ok("click", "#b")
     page.saw("alive")
     wait_until(lambda: len(managers()) == 1 and managers() != [manager], what="another window manager")

@@ -22,12 +22,12 @@ def blocked(outcome: Outcome) -> bool:
 @pytest.fixture
 def page(browser: Session, site: Site) -> WatchedPage:
     watched = site.watch(
-        """<button id=confirm onclick="tell(confirm('really?'))">c</button>
-        <button id=prompt onclick="tell(prompt('name?', 'nobody'))">p</button>
-        <button id=alert onclick="alert('boo'); tell('after the alert')">a</button>
-        <button id=later onclick="setTimeout(() => tell(confirm('late?')), 400)">l</button>
+        """<button id=confirm onclick="report(confirm('really?'))">c</button>
+        <button id=prompt onclick="report(prompt('name?', 'nobody'))">p</button>
+        <button id=alert onclick="alert('boo'); report('after the alert')">a</button>
+        <button id=later onclick="setTimeout(() => report(confirm('late?')), 400)">l</button>
         <button id=arm onclick="addEventListener('beforeunload', event => event.preventDefault())">arm</button>
-        <a id=away href="/away">away</a><button id=b onclick="tell('alive')">b</button><input id=i>"""
+        <a id=away href="/away">away</a><button id=b onclick="report('alive')">b</button><input id=i>"""
     )
     site.add("/away", "<title>away</title>")
     browser.ok("open", watched.url)
@@ -55,7 +55,7 @@ def test_a_prompt_is_answered(browser: Session, page: WatchedPage, argv: tuple[s
     assert browser.ok("dialog", "status")["type"] == "prompt"
     browser.ok("dialog", *argv)
     page.saw(seen)
-    assert page.told == [seen]
+    assert page.reports == [seen]
 
 
 def test_no_other_command_hangs_while_a_dialog_is_open(browser: Session, page: WatchedPage) -> None:
@@ -69,7 +69,7 @@ def test_no_other_command_hangs_while_a_dialog_is_open(browser: Session, page: W
     page.saw(True)
     browser.ok("click", "#b")
     page.saw("alive")
-    assert page.told == [True, "alive"]
+    assert page.reports == [True, "alive"]
 
 
 def test_a_dialog_that_opens_during_a_wait_ends_the_wait(browser: Session, page: WatchedPage) -> None:
@@ -86,7 +86,7 @@ def test_a_dialog_that_opens_during_a_wait_ends_the_wait(browser: Session, page:
 
 
 def test_a_long_alert_is_told_in_part(browser: Session, site: Site) -> None:
-    browser.ok("open", site.watch("<button id=b onclick=\"alert('boo'.repeat(1000)); tell('after')\">b</button>").url)
+    browser.ok("open", site.watch("<button id=b onclick=\"alert('boo'.repeat(1000)); report('after')\">b</button>").url)
     told = browser.run("click", "#b").stderr + browser.run("get", "title").stderr
     assert f"an alert: '{'boo' * 100}'" in told
 
@@ -122,7 +122,7 @@ def test_a_link_out_of_a_page_that_asks_to_stay_leads_out(browser: Session, page
 
 
 def test_a_dialog_on_load_is_reported_by_open_and_can_be_answered(browser: Session, site: Site) -> None:
-    page = site.watch("<script>tell(confirm('enter?'))</script><p id=p>inside</p>")
+    page = site.watch("<script>report(confirm('enter?'))</script><p id=p>inside</p>")
     opened = browser.run("open", page.url)
     assert blocked(opened)
     assert opened.seconds < 5
@@ -133,10 +133,10 @@ def test_a_dialog_on_load_is_reported_by_open_and_can_be_answered(browser: Sessi
 
 
 def test_a_popup_that_asks_on_load_does_not_trap_its_opener(browser: Session, site: Site) -> None:
-    child = site.watch("<script>tell(confirm('child asks'))</script><p>child</p>", title="child")
+    child = site.watch("<script>report(confirm('child asks'))</script><p>child</p>", title="child")
     page = site.watch(
         f"<button id=o onclick=\"window.open('{child.url}', '', 'width=300,height=300')\">o</button>"
-        "<button id=b onclick=\"tell('alive')\">b</button>"
+        "<button id=b onclick=\"report('alive')\">b</button>"
     )
     browser.ok("open", page.url)
     clicked = browser.run("click", "#o")
@@ -155,10 +155,10 @@ def test_a_popup_that_asks_on_load_does_not_trap_its_opener(browser: Session, si
 def test_a_dialog_of_the_opener_does_not_trap_its_popup(browser: Session, site: Site) -> None:
     child = site.watch(
         """<button id=ask onclick="setTimeout(() => opener.ask(), 200)">ask</button>
-        <button id=b onclick="tell('alive')">b</button>"""
+        <button id=b onclick="report('alive')">b</button>"""
     )
     page = site.watch(
-        f"""<script>function ask() {{ tell(confirm('opener asks')) }}</script>
+        f"""<script>function ask() {{ report(confirm('opener asks')) }}</script>
         <button id=o onclick="window.open('{child.url}', '', 'width=300,height=300')">o</button>"""
     )
     browser.ok("open", page.url)
@@ -203,8 +203,8 @@ def test_a_dialog_of_the_mouse_that_comes_keeps_the_button_from_being_pressed(br
     page = site.watch(
         """<button id=b>Press</button><script>
         let asked = 0
-        b.addEventListener('mouseover', () => asked++ || tell(['asked', confirm('Really?')]))
-        for (const kind of ['mousedown', 'click']) b.addEventListener(kind, () => tell([kind]))</script>"""
+        b.addEventListener('mouseover', () => asked++ || report(['asked', confirm('Really?')]))
+        for (const kind of ['mousedown', 'click']) b.addEventListener(kind, () => report([kind]))</script>"""
     )
     browser.ok("open", page.url)
     browser.ok("wait", 500)  # Over a page that does not rest, the button may be pressed by then.
@@ -213,4 +213,4 @@ def test_a_dialog_of_the_mouse_that_comes_keeps_the_button_from_being_pressed(br
     page.saw(["asked", False])
     assert browser.ok("click", "#b") == {"clicked": "#b"}
     page.saw(["click"])
-    assert page.told == [["asked", False], ["mousedown"], ["click"]]
+    assert page.reports == [["asked", False], ["mousedown"], ["click"]]

@@ -26,7 +26,7 @@ PAGE = """
 <input id=a aria-label=Name>
 <input type=checkbox id=c aria-label=Agree>
 <select id=s aria-label=Choice><option value=1>One<option value=2>Two</select>
-<button id=b onclick="tell('click')" ondblclick="tell('dblclick')" onmouseover="tell('hover')">Go</button>
+<button id=b onclick="report('click')" ondblclick="report('dblclick')" onmouseover="report('hover')">Go</button>
 <p id=x hidden>hidden</p>
 <div style="height:3000px"></div>
 """

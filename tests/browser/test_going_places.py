@@ -31,13 +31,13 @@ def test_open_takes_about_blank(browser: Session, site: Site) -> None:
 
 
 def test_the_history_goes_back_and_forward(browser: Session, site: Site) -> None:
-    first = site.watch("<script>addEventListener('pageshow', () => tell('shown'))</script>", title="first")
+    first = site.watch("<script>addEventListener('pageshow', () => report('shown'))</script>", title="first")
     second = site.watch("", title="second")
     browser.ok("open", first.url)
     browser.ok("open", second.url)
 
     assert browser.ok("back")["url"] == first.url
-    assert first.told == ["shown", "shown"]
+    assert first.reports == ["shown", "shown"]
     assert browser.ok("get", "title")["title"] == "first"
     assert browser.ok("forward")["url"] == second.url
     assert browser.ok("get", "title")["title"] == "second"

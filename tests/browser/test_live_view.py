@@ -36,8 +36,8 @@ QUARTERS = """<!doctype html><title>Quarters</title>
 LISTENING = """<body style="margin:0;background:#1a8f4c"><textarea id=words autofocus
   style="position:fixed;inset:40px;font-size:40px"></textarea>
 <script>for (const kind of ['keydown', 'mousedown', 'wheel', 'paste', 'mousemove'])
-  addEventListener(kind, event => tell(kind + ':' + (event.key ?? '')))
-addEventListener('input', () => tell('text:' + words.value))</script>"""
+  addEventListener(kind, event => report(kind + ':' + (event.key ?? '')))
+addEventListener('input', () => report('text:' + words.value))</script>"""
 
 
 def plain(colour: tuple[int, int, int]) -> str:
@@ -194,7 +194,7 @@ def test_input_reaches_the_page_from_control_sockets_only(
     viewer.visit(box.link())
     viewer.wait_until_live()
     wait_for_green_margin(viewer)
-    page.told.clear()
+    page.reports.clear()
 
     viewer.click(*viewer.display_point(640, 600))
     viewer.type("abc")
@@ -205,9 +205,9 @@ def test_input_reaches_the_page_from_control_sockets_only(
         send_handshake(controlling)
         controlling.send(PRESS + struct.pack(">BBxxI", 4, 1, ord("k")) + struct.pack(">BBxxI", 4, 0, ord("k")))
         page.saw("keydown:k", "mousedown:")
-    assert [event for event in page.told if event.startswith("keydown")] == ["keydown:k"]
-    assert page.told.count("mousedown:") == 1
-    assert "paste:" not in page.told
+    assert [event for event in page.reports if event.startswith("keydown")] == ["keydown:k"]
+    assert page.reports.count("mousedown:") == 1
+    assert "paste:" not in page.reports
 
 
 def read_exactly(viewer: ClientConnection, size: int) -> bytes:
@@ -221,7 +221,7 @@ def read_exactly(viewer: ClientConnection, size: int) -> bytes:
 
 
 def test_clipboard_of_a_page_is_not_sent_to_viewers(box: Box, session: Session, site: Site) -> None:
-    page = site.watch(LISTENING + "<script>addEventListener('copy', () => tell('copy:'))</script>")
+    page = site.watch(LISTENING + "<script>addEventListener('copy', () => report('copy:'))</script>")
     session.ok("open", page.url)
     session.ok("fill", "#words", "secret")
     with box.raw_viewer("control") as viewer:
@@ -277,7 +277,7 @@ def test_agents_wait_from_takeover_until_hand_back(
         colleague.wait_until_live()
         colleague.wait_for("document.querySelector('#turn').innerText.startsWith('A person')", "no takeover shown")
 
-    page.told.clear()
+    page.reports.clear()
     viewer.click(*viewer.display_point(640, 600))
     viewer.type("hi")
     page.saw("mousedown:", "keydown:h", "keydown:i")

@@ -14,8 +14,8 @@ from support.snapshots import ref_of
 
 FORM = """<h1>Order</h1><p>Plain words</p>
 <div><ul><li>one<ul><li>two<ul><li>three<ul><li>four</li></ul></li></ul></li></ul></li></ul></div>
-<a href="/target">a link</a><button id=go onclick="tell('went')">Go</button>
-<div id=fake style="cursor: pointer" onclick="tell('faked')">Looks dead</div>
+<a href="/target">a link</a><button id=go onclick="report('went')">Go</button>
+<div id=fake style="cursor: pointer" onclick="report('faked')">Looks dead</div>
 <fieldset id=part><input aria-label=Inside></fieldset>"""
 
 
@@ -49,7 +49,7 @@ def test_an_interactive_snapshot_leaves_out_what_cannot_be_used(browser: Session
         snapshot = browser.ok("snapshot", option)["snapshot"]
         assert "Plain words" not in snapshot
         browser.ok("click", ref_of(snapshot, "button", "Go"))
-    assert page.told == ["went", "went"]
+    assert page.reports == ["went", "went"]
 
 
 def test_a_snapshot_with_cursor_elements_finds_clickable_things_without_a_role(browser: Session, site: Site) -> None:
@@ -59,7 +59,7 @@ def test_a_snapshot_with_cursor_elements_finds_clickable_things_without_a_role(b
         snapshot = browser.ok("snapshot", "-i", option)["snapshot"]
         assert "clickable" in snapshot
         browser.ok("click", ref_of(snapshot, "generic", "Looks dead"))
-    assert page.told == ["faked", "faked"]
+    assert page.reports == ["faked", "faked"]
 
 
 def test_a_compact_snapshot_drops_empty_structure(browser: Session, site: Site) -> None:

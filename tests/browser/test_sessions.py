@@ -50,7 +50,7 @@ def test_eight_sessions_work_at_once_with_their_own_cookies_and_a_ninth_must_wai
     page = site.watch(
         """<script>const me = location.hash</script>
         <button id=mark onclick="document.cookie = 'who=' + me.slice(1); localStorage.who = me">mark</button>
-        <button id=b onclick="tell([me, document.cookie, localStorage.who, document.hasFocus()])">b</button>"""
+        <button id=b onclick="report([me, document.cookie, localStorage.who, document.hasFocus()])">b</button>"""
     )
     everyone = [sessions(f"crowd{number}") for number in range(LIMIT)]
 
@@ -67,8 +67,8 @@ def test_eight_sessions_work_at_once_with_their_own_cookies_and_a_ninth_must_wai
     # Everyone saw their own mark and nobody else's.
     for session in everyone:
         name = session.session_id
-        assert page.told.count([f"#{name}", f"who={name}", f"#{name}", True]) == 3
-    assert len(page.told) == 3 * LIMIT
+        assert page.reports.count([f"#{name}", f"who={name}", f"#{name}", True]) == 3
+    assert len(page.reports) == 3 * LIMIT
 
     for kind, outcomes in (
         ("click", [outcome for visit in visits for outcome in visit.clicks]),
@@ -119,7 +119,7 @@ def test_a_closed_session_leaves_nothing_to_the_next_one_of_its_name(
 ) -> None:
     page = site.watch(
         """<button id=mark onclick="document.cookie = 'who=me'; localStorage.who = 'me'">mark</button>
-        <button id=b onclick="tell([document.cookie, localStorage.who ?? null, history.length])">b</button>"""
+        <button id=b onclick="report([document.cookie, localStorage.who ?? null, history.length])">b</button>"""
     )
     session = sessions("reused")
     session.ok("open", page.url)
@@ -132,8 +132,8 @@ def test_a_closed_session_leaves_nothing_to_the_next_one_of_its_name(
     assert session.run("click", ref).exit_code == 1
     session.ok("open", page.url)
     session.ok("click", "#b")
-    assert page.told[0][:2] == ["who=me", "me"]
-    assert page.told[1][:2] == ["", None]
+    assert page.reports[0][:2] == ["who=me", "me"]
+    assert page.reports[1][:2] == ["", None]
 
 
 def test_closing_takes_everything_of_the_session_away(

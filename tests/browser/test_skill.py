@@ -23,17 +23,17 @@ RESULT_KEYS = {"session_id", "exit_code", "stdout", "stderr"}
 ORDER = """<title>Order</title><h1>Order</h1>
 <form onsubmit="event.preventDefault(); send.disabled = true; setTimeout(() => {
   busy.hidden = true; summary.textContent = 'Thank you, ' + person.value; send.disabled = false
-  tell({name: person.value, size: size.value, gift: gift.checked, notes: notes.value}) }, 200)">
+  report({name: person.value, size: size.value, gift: gift.checked, notes: notes.value}) }, 200)">
 <label>Name <input id=person></label>
 <label>Size <select id=size><option value=small>Small<option value=medium>Medium<option value=large>Large
 </select></label>
 <label><input type=checkbox id=gift> Gift</label><label>Notes <textarea id=notes></textarea></label>
 <button id=send>Send</button></form>
-<p id=busy>Not sent yet</p><p id=summary ondblclick="tell('double')">Nothing</p>
-<span id=help onmouseover="tell('hover')">?</span><a id=details target=_blank href="/details">Details</a>
-<button id=cancel onclick="tell(confirm('Cancel the order?'))">Cancel</button>
-<button id=rename onclick="tell(prompt('New name?', ''))">Rename</button>
-<div id=terms style="height:60px;overflow:auto" onscroll="tell('terms ' + this.scrollTop)">
+<p id=busy>Not sent yet</p><p id=summary ondblclick="report('double')">Nothing</p>
+<span id=help onmouseover="report('hover')">?</span><a id=details target=_blank href="/details">Details</a>
+<button id=cancel onclick="report(confirm('Cancel the order?'))">Cancel</button>
+<button id=rename onclick="report(prompt('New name?', ''))">Rename</button>
+<div id=terms style="height:60px;overflow:auto" onscroll="report('terms ' + this.scrollTop)">
 <div style="height:900px"></div></div>
 <div style="height:3000px"></div>"""
 
@@ -66,13 +66,13 @@ def examples() -> list[Example]:
 def ran() -> Iterator[tuple[list[Any], list[tuple[Example, str]]]]:
     """All examples in the order of the document, in one session, at the shop that they talk about."""
     with running_site() as site:
-        site.add("/order", site.teller("/order") + ORDER)
+        site.add("/order", site.report_script("/order") + ORDER)
         site.add("/details", "<title>Details</title>")
         site.add("/terms", "<title>Terms</title>")
         policy = {"open": {"unsafe_resolve": {"shop.example": f"127.0.0.1:{site.port}"}}}
         with running_server(policy) as server:
             session = server.session("order-1")
-            yield site.told["/order"], [(example, _verdict(session, example)) for example in examples()]
+            yield site.reports["/order"], [(example, _verdict(session, example)) for example in examples()]
 
 
 def _verdict(session: Session, example: Example) -> str:

@@ -25,7 +25,7 @@ def other(server: Server, site: Site) -> Iterator[Session]:
 
 def test_a_page_that_hangs_is_closed_at_the_deadline(browser: Session, other: Session, site: Site) -> None:
     good = site.watch("<p id=p>well</p>")
-    page = site.watch("<button id=b onclick=\"tell('begun'); while (true) {}\">b</button>")
+    page = site.watch("<button id=b onclick=\"report('begun'); while (true) {}\">b</button>")
     browser.ok("open", page.url)
     call = InFlight(browser, "click", "#b", timeout=3)
     page.saw("begun")
@@ -68,17 +68,17 @@ def test_a_slow_page_is_closed_at_the_deadline(browser: Session, other: Session,
 
 
 def test_cookies_survive_the_closing_of_a_page(browser: Session, site: Site) -> None:
-    page = site.watch("<button id=b onclick=\"tell(document.cookie); document.cookie = 'kept=yes'\">b</button>")
+    page = site.watch("<button id=b onclick=\"report(document.cookie); document.cookie = 'kept=yes'\">b</button>")
     browser.ok("open", page.url)
     browser.ok("click", "#b")
     assert browser.run("open", f"{site.origin}/slow/60", timeout=1).exit_code == 124
     browser.ok("open", page.url)
     browser.ok("click", "#b")
-    assert page.told == ["", "kept=yes"]
+    assert page.reports == ["", "kept=yes"]
 
 
 def test_a_call_that_times_out_behind_another_call_has_no_effect(browser: Session, site: Site) -> None:
-    page = site.watch("<button id=b onclick=\"tell('clicked')\">b</button>")
+    page = site.watch("<button id=b onclick=\"report('clicked')\">b</button>")
     browser.ok("open", page.url)
     long = InFlight(browser, "wait", 2500)
     wait_until(lambda: long.running and has_started(browser, "wait"), what="the wait")
@@ -86,7 +86,7 @@ def test_a_call_that_times_out_behind_another_call_has_no_effect(browser: Sessio
     assert late.exit_code == 124
     assert "it waited for another call of its session and did nothing" in late.stderr
     assert long.outcome().exit_code == 0
-    assert page.told == []
+    assert page.reports == []
     browser.ok("click", "#b")
     page.saw("clicked")
 

@@ -29,14 +29,14 @@ def wait_for_tabs(session: Session, count: int) -> list[dict[str, Any]]:
 def opener_of(site: Site, url: str, way: str) -> WatchedPage:
     return site.watch(
         f"""<button id=open onclick="{WAYS_TO_OPEN[way].format(url=url)}">open</button>
-        <button id=b onclick="tell('alive')">b</button>""",
+        <button id=b onclick="report('alive')">b</button>""",
         title="opener",
     )
 
 
 @pytest.mark.parametrize("way", WAYS_TO_OPEN)
 def test_what_a_page_opens_is_reachable_and_does_not_stall_it(browser: Session, site: Site, way: str) -> None:
-    child = site.watch("<p id=p>inside</p><button id=b onclick=\"tell('child')\">b</button>", title="child")
+    child = site.watch("<p id=p>inside</p><button id=b onclick=\"report('child')\">b</button>", title="child")
     page = opener_of(site, child.url, way)
     browser.ok("open", page.url)
 
@@ -63,7 +63,7 @@ def test_what_a_page_opens_is_reachable_and_does_not_stall_it(browser: Session, 
 
     assert [tab["tab"] for tab in browser.ok("tab", "close")["tabs"]] == ["t1"]
     browser.ok("click", "#b")
-    assert page.told == ["alive", "alive"]
+    assert page.reports == ["alive", "alive"]
 
 
 def test_a_blank_link_opens_a_tab_and_says_so(browser: Session, site: Site) -> None:
@@ -79,18 +79,18 @@ def test_a_blank_link_opens_a_tab_and_says_so(browser: Session, site: Site) -> N
 def test_popups_open_again_and_again(browser: Session, site: Site) -> None:
     child = site.watch("<p>x</p>")
     page = site.watch(
-        f"<button id=o onclick=\"window.open('{child.url}', '', 'width=300,height=300'); tell('opened')\">o</button>"
+        f"<button id=o onclick=\"window.open('{child.url}', '', 'width=300,height=300'); report('opened')\">o</button>"
     )
     browser.ok("open", page.url)
     for count in range(2, 6):
         assert browser.run("click", "#o", timeout=5).exit_code == 0
         wait_for_tabs(browser, count)
-    assert page.told == ["opened"] * 4
+    assert page.reports == ["opened"] * 4
 
 
 def test_tab_switch_and_back_act_on_the_chosen_tab(browser: Session, site: Site) -> None:
-    child = site.watch("<input id=i oninput='tell(this.value)'>", title="child")
-    page = site.watch(f"<a id=a target=_blank href='{child.url}'>a</a><input id=i oninput='tell(this.value)'>")
+    child = site.watch("<input id=i oninput='report(this.value)'>", title="child")
+    page = site.watch(f"<a id=a target=_blank href='{child.url}'>a</a><input id=i oninput='report(this.value)'>")
     browser.ok("open", page.url)
     browser.ok("click", "#a")
     wait_for_tabs(browser, 2)
@@ -166,7 +166,7 @@ def test_a_command_does_not_outlast_its_tab(browser: Session, site: Site) -> Non
     child = site.watch("", title="child")
     page = site.watch(
         f"""<button id=open onclick="window.w = window.open('{child.url}')">open</button>
-        <button id=later onclick="setTimeout(() => w.close(), 3000); tell('soon')">later</button>""",
+        <button id=later onclick="setTimeout(() => w.close(), 3000); report('soon')">later</button>""",
         title="opener",
     )
     browser.ok("open", page.url)

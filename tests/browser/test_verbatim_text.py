@@ -34,7 +34,7 @@ def page(browser: Session, site: Site) -> WatchedPage:
     # The page itself sends the field's value as JSON, so that no command of ours stands between it and the test.
     watched = site.watch(
         "<textarea id=q></textarea><button id=clear onclick=\"q.value = ''\">clear</button>"
-        '<button id=send onclick="tell(q.value)">send</button>'
+        '<button id=send onclick="report(q.value)">send</button>'
     )
     browser.ok("open", watched.url)
     return watched
@@ -45,7 +45,7 @@ def test_fill_delivers_every_text_byte_for_byte(browser: Session, page: WatchedP
     for text in TEXTS:
         browser.ok("fill", "#q", text)
         browser.ok("click", "#send")
-    assert page.told == TEXTS
+    assert page.reports == TEXTS
 
 
 @pytest.mark.promise("text:type-is-verbatim")
@@ -54,7 +54,7 @@ def test_type_delivers_every_text_byte_for_byte(browser: Session, page: WatchedP
         browser.ok("click", "#clear")
         browser.ok("type", "#q", text)
         browser.ok("click", "#send")
-    assert page.told == TEXTS
+    assert page.reports == TEXTS
 
 
 @pytest.mark.promise("text:flags-have-no-effect")
@@ -68,11 +68,11 @@ def test_flags_in_a_text_leave_the_session_where_it_was(browser: Session, page: 
 
 
 def test_a_prompt_is_answered_with_any_text(browser: Session, site: Site) -> None:
-    asking = site.watch("<button id=b onclick=\"tell(prompt('?', 'default'))\">b</button>")
+    asking = site.watch("<button id=b onclick=\"report(prompt('?', 'default'))\">b</button>")
     browser.ok("open", asking.url)
     answers = ["Ada", "--cdp", "; rm -rf /", "\N{SNOWMAN}", ""]
     for text in answers:
         browser.ok("click", "#b")
         browser.ok("dialog", "accept", text)
         asking.saw(text)
-    assert asking.told == answers
+    assert asking.reports == answers

@@ -7,13 +7,13 @@ import pytest
 from support.pages import Site
 from support.server import Outcome, Session
 
-LATER = """<p id=leaves>x</p><p id=fades>x</p><p id=stays>stays</p><button id=b onclick="tell('alive')">b</button>
+LATER = """<p id=leaves>x</p><p id=fades>x</p><p id=stays>stays</p><button id=b onclick="report('alive')">b</button>
 <script>
 setTimeout(() => {
   leaves.remove(); fades.style.display = 'none'
   document.body.insertAdjacentHTML('beforeend', '<b id=comes>has arrived</b>')
   history.pushState({}, '', '/moved/on?step=2')
-  tell('changed')
+  report('changed')
 }, 600)</script>"""
 
 
@@ -36,9 +36,9 @@ def timed_out(outcome: Outcome) -> bool:
 def test_a_wait_ends_when_its_condition_comes_true(browser: Session, site: Site, argv: tuple[str, ...]) -> None:
     page = site.watch(LATER)
     browser.ok("open", page.url)
-    assert page.told == [], "the page changed before the wait began"
+    assert page.reports == [], "the page changed before the wait began"
     browser.ok("wait", *argv)
-    assert page.told == ["changed"]
+    assert page.reports == ["changed"]
 
 
 def test_a_condition_that_is_already_true_costs_no_wait(browser: Session, site: Site) -> None:
@@ -75,7 +75,7 @@ def test_a_wait_that_ends_too_late_leaves_the_page_untouched(
     assert outcome.seconds < 3
     browser.ok("click", "#b")
     page.saw("alive")
-    assert page.told.count("changed") <= 1, "the page was loaded again"
+    assert page.reports.count("changed") <= 1, "the page was loaded again"
 
 
 def test_sleeping_past_the_deadline_says_what_did_not_fit(browser: Session, site: Site) -> None:

@@ -73,7 +73,7 @@ def test_few_kinds_of_program_run(crowd: Box, measured: Footprint) -> None:
 
 def test_eight_sessions_work_beside_each_other(crowd: Box, site: Site) -> None:
     for number in range(1, 9):
-        page = site.watch("<input id=i oninput='tell(i.value)'>", title=f"page {number}")
+        page = site.watch("<input id=i oninput='report(i.value)'>", title=f"page {number}")
         session = crowd.session(f"crowd{number}")
         session.ok("open", page.url)
         session.ok("fill", "#i", f"words {number}")

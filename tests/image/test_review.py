@@ -164,7 +164,7 @@ def test_nothing_of_ours_starts_a_shell(
     masks = [word for name in ("dash", "bash") for word in ("--volume", f"{stand_in}:/usr/bin/{name}:ro")]
     with running_box(engine, network=network.name, policy=policy, flags=masks) as box:
         session = box.session("shell")
-        session.ok("open", site.watch("<button id=b onclick=\"tell('clicked')\">b</button>").url)
+        session.ok("open", site.watch("<button id=b onclick=\"report('clicked')\">b</button>").url)
         session.ok("click", "#b")
         assert session.run("screenshot").attachments
         assert box.inside("browser-shell", "health", "--ready").returncode == 0

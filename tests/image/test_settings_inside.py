@@ -22,7 +22,7 @@ function picture(letter) {
   pen.clearRect(0, 0, 60, 60); pen.font = '40px sans-serif'; pen.fillText(letter, 5, 45)
   return pen.getImageData(0, 0, 60, 60).data.join() }
 const unknown = picture('\\u{10FFFD}')
-tell([...'中あ한عहไ😀Aé'].filter(letter => picture(letter) === unknown).join(''))
+report([...'中あ한عहไ😀Aé'].filter(letter => picture(letter) === unknown).join(''))
 </script>"""
 
 
@@ -63,7 +63,7 @@ def test_dead_switches_of_aio_make_one_line_and_no_difference(configured: Box) -
 
 def test_pages_live_in_the_operators_time_zone_and_on_a_display_of_that_size(configured: Box, site: Site) -> None:
     page = site.watch(
-        "<script>tell([Intl.DateTimeFormat().resolvedOptions().timeZone, screen.width, screen.height])</script>"
+        "<script>report([Intl.DateTimeFormat().resolvedOptions().timeZone, screen.width, screen.height])</script>"
     )
     configured.session().ok("open", page.url)
     page.saw(["Asia/Singapore", 1024, 768])

@@ -42,7 +42,7 @@ KEYSYMS = {
     "f11": 0xFFC8,
 }
 CLICK = struct.pack(">BBHH", 5, 1, 640, 600) + struct.pack(">BBHH", 5, 0, 640, 600)
-LISTENING = "<script>addEventListener('keydown', event => tell(event.key))</script>"
+LISTENING = "<script>addEventListener('keydown', event => report(event.key))</script>"
 
 
 @dataclass(frozen=True)

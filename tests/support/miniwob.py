@@ -19,7 +19,7 @@ _START = """<script>addEventListener('load', () => {
   core.endEpisode = function (...given) {
     const counts = core.EP_TIMER !== null
     end.apply(core, given)
-    if (counts) tell({reward: WOB_RAW_REWARD_GLOBAL, done: WOB_DONE_GLOBAL})
+    if (counts) report({reward: WOB_RAW_REWARD_GLOBAL, done: WOB_DONE_GLOBAL})
   }
   core.EPISODE_MAX_TIME = 2 ** 31 - 1
   Math.seedrandom('seed %d')
@@ -88,6 +88,6 @@ class Episodes:
         path = f"/miniwob/{task}-{seed}.html"
         page = (self._root / "miniwob" / f"{task}.html").read_text(encoding="utf-8")
         head, end, tail = page.rpartition("</body>")
-        session.ok("open", self.site.add(path, head + self.site.teller(path) + _START % seed + end + tail))
+        session.ok("open", self.site.add(path, head + self.site.report_script(path) + _START % seed + end + tail))
         session.ok("wait", "#sync-task-cover", "--state", "hidden")
-        return Episode(session=session, rewards=self.site.told[path])
+        return Episode(session=session, rewards=self.site.reports[path])

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 Answer = str | bytes | Callable[["Request"], "str | bytes"]
 
 # The request is synchronous, so the report has arrived when the command that caused the event returns.
-_TELL = """<script>function tell(what) {
-  const report = new XMLHttpRequest(); report.open('POST', '/told%s', false); report.send(JSON.stringify(what)) }
+_REPORT_SCRIPT = """<script>function report(value) {
+  const request = new XMLHttpRequest(); request.open('POST', '/reports%s', false); request.send(JSON.stringify(value)) }
 </script>"""
 
 
@@ -33,17 +33,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class WatchedPage:
-    """A page whose scripts can call `tell(value)`."""
+    """A page whose scripts can call `report(value)`."""
 
     url: str
-    told: list[Any]
-    """What the page told, in order."""
+    reports: list[Any]
+    """The reported values, in order."""
 
     def saw(self, *values: Any) -> None:
-        """Waits until the page has told each of these."""
-        wait_until(
-            lambda: all(value in self.told for value in values), what=f"{values} told by the page, not {self.told},"
-        )
+        """Wait until the page has reported each of these values."""
+        wait_until(lambda: all(value in self.reports for value in values), what=f"{values} in {self.reports}")
 
 
 @dataclass(slots=True)
@@ -55,7 +53,8 @@ class Site:
     pages: dict[str, Answer] = field(default_factory=dict)
     headers: dict[str, dict[str, str]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
-    told: dict[str, list[Any]] = field(default_factory=dict)
+    reports: dict[str, list[Any]] = field(default_factory=dict)
+    """The values that pages have reported, by path."""
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
@@ -69,19 +68,19 @@ class Site:
         return f"{self.origin}{path}"
 
     def watch(self, body: str, *, title: str = "watched") -> WatchedPage:
-        """Puts a page at a path of its own, whose scripts can `tell`."""
+        """Add a page at a new path whose scripts can call `report(value)`."""
         path = f"/watched/{next(self.numbers)}"
-        url = self.add(path, f"<!doctype html><title>{title}</title>{self.teller(path)}{body}")
-        return WatchedPage(url=url, told=self.told[path])
+        url = self.add(path, f"<!doctype html><title>{title}</title>{self.report_script(path)}{body}")
+        return WatchedPage(url=url, reports=self.reports[path])
 
-    def teller(self, path: str) -> str:
-        """The script that gives a page `tell`; what it tells is found in `told` under this path."""
-        self.told[path] = []
-        return _TELL % path
+    def report_script(self, path: str) -> str:
+        """Return the script that defines `report`. The reported values are in `reports` under this path."""
+        self.reports[path] = []
+        return _REPORT_SCRIPT % path
 
     def answer(self, request: Request) -> str | bytes | None:
-        if request.path.startswith("/told/"):
-            self.told[request.path.removeprefix("/told")].append(json.loads(request.body))
+        if request.path.startswith("/reports/"):
+            self.reports[request.path.removeprefix("/reports")].append(json.loads(request.body))
             return ""
         answer = self.pages.get(request.path, "<title>slow</title>" if request.path.startswith("/slow/") else None)
         return answer(request) if callable(answer) else answer
