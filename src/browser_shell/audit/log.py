@@ -22,7 +22,7 @@ from browser_shell.audit.writer import ChainWriter
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
 from browser_shell.core.ports import Clock, NewId
 from browser_shell.core.records import AuditRecord, Receipt, utc_timestamp
-from browser_shell.process.atomic_file import replace_file
+from browser_shell.process.files import replace_file
 
 ROTATE_BYTES = 32 * 1024 * 1024
 CHECKPOINT_RECORDS = 500

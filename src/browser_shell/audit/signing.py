@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from browser_shell.audit.chain import Checkpoint, read_checkpoint, split_signature
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.process.atomic_file import replace_file
+from browser_shell.process.files import replace_file
 
 _RAW = serialization.Encoding.Raw, serialization.PublicFormat.Raw
 _PEM = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo

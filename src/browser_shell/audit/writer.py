@@ -12,7 +12,7 @@ from browser_shell.audit.chain import Members, OwnKind, add_signature, compose, 
 from browser_shell.audit.recovery import OpenedLog
 from browser_shell.audit.storage import LogFiles
 from browser_shell.core.records import Receipt
-from browser_shell.process.atomic_file import replace_file, sync_directory
+from browser_shell.process.files import replace_file, sync_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ from browser_shell.core.human_control import refuse_while_human_controls
 from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Clock, HumanControl, ReportProgress
 from browser_shell.core.results import Attachment, CommandResult
-from browser_shell.process.plain_files import take_file
+from browser_shell.process.files import take_file
 
 _RECOVERY_SECONDS = 5.0
 _WAIT_MARGIN_SECONDS = 0.3

@@ -13,7 +13,7 @@ from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.records import Receipt
 from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile
 from browser_shell.jobs.test_report import JobReport
-from browser_shell.process.atomic_file import replace_file
+from browser_shell.process.files import replace_file
 
 FORMAT = "browser-shell evidence 1"
 EVIDENCE_NAME = "evidence.json"

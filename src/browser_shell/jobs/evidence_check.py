@@ -18,7 +18,7 @@ from browser_shell.jobs.evidence import (
 from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, collect, hash_file
 from browser_shell.jobs.run_store import FACTS_NAME
 from browser_shell.policy.messages import printable
-from browser_shell.process.plain_files import read_plain_file
+from browser_shell.process.files import read_plain_file
 
 _ENTRIES = frozenset({EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME})
 """The only names in the directory of a finished run."""

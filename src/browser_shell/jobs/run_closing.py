@@ -24,7 +24,7 @@ from browser_shell.jobs.evidence import (
 )
 from browser_shell.jobs.output_files import Collected, OutputFile, collect, hash_file
 from browser_shell.jobs.run_store import RunStore
-from browser_shell.process.plain_files import read_plain_file
+from browser_shell.process.files import read_plain_file
 
 _MAX_FILE_RECORDS = 100
 """Per run. The evidence lists every file, and the audit log holds the hash of the evidence."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from browser_shell.core.json_values import JsonValue
 from browser_shell.jobs.evidence import EVIDENCE_NAME, RunFacts
-from browser_shell.process.atomic_file import replace_file
+from browser_shell.process.files import replace_file
 
 FACTS_NAME = "run.json"
 MAX_KEPT_RUNS = 10_000

@@ -12,7 +12,7 @@ import structlog
 
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.jobs.output_tail import plain_text
-from browser_shell.process.plain_files import read_plain_file
+from browser_shell.process.files import read_plain_file
 
 MAX_REPORT_BYTES = 2 * 1024 * 1024
 MAX_PARTS = 200_000

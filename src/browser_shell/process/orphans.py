@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from browser_shell.process.plain_files import create_file
+from browser_shell.process.files import create_file
 
 _PR_SET_CHILD_SUBREAPER = 36  # From linux/prctl.h.
 

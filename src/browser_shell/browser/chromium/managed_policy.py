@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.process.plain_files import create_file
+from browser_shell.process.files import create_file
 
 # Features that send data elsewhere, store data, or ask a question that an agent cannot answer.
 # DeveloperToolsAvailability 2 must not be added: it would also refuse the server's DevTools connection.

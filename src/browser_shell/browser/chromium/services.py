@@ -13,7 +13,7 @@ from anyio.abc import Process
 from browser_shell.core.errors import BrowserUnavailable
 from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account
-from browser_shell.process.plain_files import create_file
+from browser_shell.process.files import create_file
 
 log = structlog.get_logger()
 

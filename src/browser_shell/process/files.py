@@ -1,4 +1,4 @@
-"""Creates and reads regular files in directories that a compromised process can write to."""
+"""Regular files: creation and bounded reads that follow no link, and atomic replacement."""
 
 from __future__ import annotations
 
@@ -20,6 +20,29 @@ def create_file(path: Path, *, mode: int = 0o600) -> IO[bytes]:
     # O_EXCL: an entry that was put there since the unlink is an error. A link is not followed.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     return os.fdopen(descriptor, "wb")
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read. After a crash it has its old or its new content.
+
+    Raises: OSError; then the old content is still there.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    with create_file(temporary) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make created and renamed entries of a directory durable. Raises: OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def take_file(path: Path, *, max_bytes: int) -> bytes:
