@@ -1,4 +1,4 @@
-# Two commands matter: `make up` and `make test`. Both work from a clean clone on a fresh Debian or Ubuntu machine.
+# `make up` and `make test` work from a clean clone on a fresh Debian machine. On Ubuntu `make up` runs the container image.
 .PHONY: help install install-dev up test check bench conformance jobs-image test-jobs
 .PHONY: image image-all image-report test-image test-platform sbom aio-image test-aio lock clean
 .DEFAULT_GOAL := help
@@ -9,14 +9,14 @@ PLATFORM ?= linux/arm64
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s '	'
 
-install: ## install what the server needs; start nothing
+install: ## install what the server needs, start nothing
 	@scripts/install
 
 install-dev:
 	@scripts/install --dev
 
-up: install ## install what is missing, start the server, print how to connect; Ctrl-C stops it
-	@exec $(BIN)/browser-shell serve
+up: ## install what is missing, start the server, print how to connect; Ctrl-C stops it
+	@exec scripts/up
 
 test: install-dev ## install what the tests need and run all of them, real Chromium included
 	@scripts/test
@@ -49,7 +49,7 @@ test-jobs: install-dev ## hostile and ordinary jobs in real containers, with Doc
 image: ## build the container image for this platform; ENGINE=docker or podman
 	@scripts/image $(ENGINE)
 
-image-all: ## build it for linux/amd64 and linux/arm64, the other one emulated
+image-all: ## build it for linux/amd64 and linux/arm64, the foreign platform emulated
 	@scripts/image-all
 
 test-image: install-dev ## start the image behind every lock and test it from outside, with Docker and Podman
@@ -61,11 +61,11 @@ test-platform: ## run the unit suite inside the image of another platform, emula
 image-report: install-dev ## measure the image against its budgets; writes docs/reference/footprint.md
 	@scripts/image-report
 
-sbom: ## write what the image is made of: build/sbom.spdx.json and build/sbom.cdx.json
+sbom: ## write the image's bill of materials: build/sbom.spdx.json and build/sbom.cdx.json
 	@scripts/sbom $(ENGINE)
 
-lock: ## write the hashed requirement files anew
+lock: ## update the hashed requirement files
 	@scripts/lock
 
-clean: ## remove what was made inside this folder
+clean: ## remove generated files from this folder
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist

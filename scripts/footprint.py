@@ -1,4 +1,4 @@
-"""Write what the tests measured to docs/reference/footprint.md, and print the table."""
+"""Write the measurements of tests/image/test_budgets.py to docs/reference/footprint.md, and print the table."""
 
 from __future__ import annotations
 

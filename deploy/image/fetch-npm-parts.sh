@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches agent-browser and noVNC from npm, refuses any other content than the pinned one, and lays out what the image ships of them:
-# the driver's binary for this platform only, the viewer's modules, and both licences. The pins are those of scripts/install.
+# Fetch agent-browser and noVNC from npm, refuse content other than the pinned one, and copy the shipped files: the driver's
+# binary for this platform, the viewer's modules, and both licences. The pins are those of scripts/install.
 set -eu
 
 agent_browser_version=0.41.0
@@ -8,7 +8,7 @@ agent_browser_integrity=sha512-XJtBouE5+gGUKyZU1COSmnxU6MKIlmLE2oEyHzl0ohLVOhuRj
 novnc_version=1.7.0
 novnc_integrity=sha512-ucEJOx4T2avIRCleodk7YobZj5O2Ga2AeLfQ69A/yjG9HHba2+PDgwSkN3FttrmG+70ZGx21sElNFouK13RzyA==
 python=$1
-place=$2
+directory=$2
 
 fail() { echo "fetch-npm-parts: $*" >&2; exit 1; }
 
@@ -17,10 +17,10 @@ export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 
 fetch() { # package version integrity directory
   mkdir -p "$4"
-  (cd "$4" && "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" pack --silent "$1@$2" >/dev/null) || fail "npm did not deliver $1@$2"
+  (cd "$4" && "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" pack --silent "$1@$2" >/dev/null) || fail "npm did not download $1@$2"
   tarball=$(find "$4" -name '*.tgz')
-  found=sha512-$("$python" -c 'import base64, hashlib, sys; print(base64.b64encode(hashlib.sha512(open(sys.argv[1], "rb").read()).digest()).decode())' "$tarball")
-  [ "$found" = "$3" ] || fail "$1@$2 is not what was pinned: $found"
+  integrity=sha512-$("$python" -c 'import base64, hashlib, sys; print(base64.b64encode(hashlib.sha512(open(sys.argv[1], "rb").read()).digest()).decode())' "$tarball")
+  [ "$integrity" = "$3" ] || fail "$1@$2 has another digest than the pinned one: $integrity"
   tar -xzf "$tarball" -C "$4"
 }
 
@@ -33,12 +33,12 @@ scratch=$(mktemp -d)
 fetch agent-browser "$agent_browser_version" "$agent_browser_integrity" "$scratch/driver"
 fetch @novnc/novnc "$novnc_version" "$novnc_integrity" "$scratch/novnc"
 
-mkdir -p "$place/lib" "$place/doc/agent-browser" "$place/doc/novnc"
-install -m 0755 "$scratch/driver/package/bin/$binary" "$place/lib/agent-browser-$agent_browser_version"
-mkdir "$place/lib/novnc-$novnc_version"
-cp -R "$scratch/novnc/package/core" "$scratch/novnc/package/vendor" "$scratch/novnc/package/package.json" "$place/lib/novnc-$novnc_version/"
-# Their own descriptions stay beside them, so that a reader of the image can tell what these files are.
-install -m 0644 "$scratch/driver/package/package.json" "$scratch/driver/package/LICENSE" "$place/doc/agent-browser/"
-install -m 0644 "$scratch/novnc/package/package.json" "$scratch/novnc/package/LICENSE.txt" "$place/doc/novnc/"
-chmod -R a+rX "$place"
+mkdir -p "$directory/lib" "$directory/doc/agent-browser" "$directory/doc/novnc"
+install -m 0755 "$scratch/driver/package/bin/$binary" "$directory/lib/agent-browser-$agent_browser_version"
+mkdir "$directory/lib/novnc-$novnc_version"
+cp -R "$scratch/novnc/package/core" "$scratch/novnc/package/vendor" "$scratch/novnc/package/package.json" "$directory/lib/novnc-$novnc_version/"
+# Bills of materials are made from these descriptions.
+install -m 0644 "$scratch/driver/package/package.json" "$scratch/driver/package/LICENSE" "$directory/doc/agent-browser/"
+install -m 0644 "$scratch/novnc/package/package.json" "$scratch/novnc/package/LICENSE.txt" "$directory/doc/novnc/"
+chmod -R a+rX "$directory"
 rm -rf "$scratch"

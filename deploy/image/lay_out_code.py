@@ -1,4 +1,4 @@
-"""Run in the build: puts the package, its command, its notices and the managed policy where the image has them."""
+"""Run in the build: install the package, its command, its licence and the managed policy into the image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sysconfig
 import zipfile
 from pathlib import Path
 
-# -I: neither the working directory nor an environment variable affects imports.
+# -I: the working directory and the environment do not change the import path.
 _COMMAND = """#!/opt/browser-shell/bin/python -I
 from browser_shell.__main__ import main
 
@@ -35,7 +35,7 @@ def main() -> None:
     notices.mkdir(parents=True)
     (notices / "LICENSE").write_bytes(Path("LICENSE").read_bytes())
 
-    # The jail puts the policy of the running server over this one. Where the host forbids mounting, this one holds.
+    # The jail mounts the server's own policy over this one. It applies where the host forbids mounting.
     sys.path.insert(0, str(site))
     from browser_shell.browser.chromium.managed_policy import write_managed_policy
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages of the image, and only what they really need at run time. Runs as root inside the build.
+# Install the Debian packages of the image with the dependencies they need at run time. Runs as root inside the build.
 set -eu
 
 packages="chromium tigervnc-standalone-server matchbox-window-manager python3 ca-certificates tzdata
@@ -7,9 +7,9 @@ packages="chromium tigervnc-standalone-server matchbox-window-manager python3 ca
 
 candidate() { apt-cache policy "$1" | sed -n 's/^  Candidate: //p'; }
 
-# Some dependencies are never used by a browser without a graphics card that a supervisor starts: software OpenGL (LLVM), Perl for
-# start scripts that are not called, GTK dialogs, a message bus, a login daemon. An empty package provides their names, so apt neither
-# downloads nor installs them, the package database stays consistent, and a derived image can still install the real ones.
+# Some dependencies are unused here: software OpenGL (LLVM), Perl for start scripts, GTK dialogs, a message bus, a login daemon.
+# An empty package provides their names, so apt does not install them (about 350 MB). The package database stays consistent,
+# and a derived image can still install the real packages.
 provide_unused_names() {
   mesa=$(candidate libgbm1)
   perl=$(candidate perl-base | sed 's/-.*//')
@@ -33,7 +33,7 @@ CONTROL
   rm -rf /tmp/stub /tmp/stub.deb
 }
 
-# Bases leave documentation out, licences included. Everything that is shipped keeps its own.
+# Base images lack documentation, including licences. Every shipped package gets its licence back.
 keep_licences() {
   for package in $(dpkg-query --show --showformat '${Package}\n'); do
     if [ "$package" = browser-shell-unused ] || [ -e "/usr/share/doc/$package/copyright" ]; then continue; fi
@@ -51,7 +51,7 @@ keep_licences() {
   rm -rf /tmp/debs /tmp/without-licence
 }
 
-# Not needed to run; Debian's wrapper and crash reporter of Chromium are never started.
+# Debian's wrapper and crash reporter of Chromium are never started.
 remove_unused_files() {
   find /usr/share/doc -mindepth 2 ! -type d ! -name copyright -delete
   find /usr/share/doc -depth -type d -empty -delete
@@ -67,13 +67,12 @@ export DEBIAN_FRONTEND=noninteractive
 printf 'path-include=/usr/share/doc/*/copyright\n' > /etc/dpkg/dpkg.cfg.d/zz-licences
 apt-get update -qq
 provide_unused_names
-# Word splitting is meant.
 # shellcheck disable=SC2086
 apt-get install -y -qq --no-install-recommends $packages >/dev/null
 keep_licences
 apt-get clean
 remove_unused_files
-# No program changes its account in the image.
+# No program changes its user: remove all set-user-id and set-group-id bits.
 find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 groupadd --gid 1000 browser-shell
 useradd --uid 1000 --gid 1000 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin browser-shell

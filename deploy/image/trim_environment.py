@@ -1,6 +1,6 @@
-"""Run in the build: removes from the environment what the server does not import, and notes the licences of the rest.
+"""Run in the build: remove packages that the server does not need, and collect the licences of the others.
 
-The lock also holds what builds the package, and the environment what installs packages. Neither belongs into the image.
+The lock file also lists build tools, and the environment contains pip. Neither belongs into the image.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOOLS = (
     *("bash", "cat", "cut", "env", "flock", "grep", "head", "id", "kill", "mkdir", "mount", "readlink"),
     *("rm", "sed", "seq", "setsid", "sleep", "tail", "touch", "tr"),

@@ -13,7 +13,7 @@ import pytest
 from browser_shell.browser.chromium import jail_child as jail_helper
 from browser_shell.settings import DRIVER_VERSION, IMAGE_MARKER, NOVNC_VERSION
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 IMAGE = ROOT / "deploy" / "image"
 PIN = re.compile(r"^((?:agent_browser|novnc)_(?:version|integrity))=(\S+)$", re.MULTILINE)
 # Looking into other processes, the kernel's own programs and keys, other namespaces, and ways around this filter.
