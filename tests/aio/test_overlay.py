@@ -1,4 +1,4 @@
-"""The overlay on the stand-in: every check of verify.sh passes, and goes red when what it looks at is broken."""
+"""The overlay on the stand-in image: every check of verify.sh passes, and fails when its guard is removed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from support.aio import ROOT, Aio, Beginning
+from support.aio import ROOT, Aio, BackgroundReport
 
 OVERLAY = ROOT / "deploy" / "aio" / "overlay"
-# Checks that pass without the overlay: AIO's own rules, and parts that this generation lacks. All others must fail.
+# Checks that pass without the overlay, because AIO enforces them itself. All others must fail.
 HOLDS_WITHOUT_OVERLAY = {
     *("token.good", "token.none", "token.garbage", "token.other-key", "token.expired", "token.algorithm-none"),
     *("token.key-as-secret", "token.mcp", "token.page", "token.socket"),
@@ -27,28 +27,30 @@ HOLDS_WITHOUT_OVERLAY = {
 }
 
 
-def test_the_overlay_passes_every_check(whole_report: Beginning, report_without_overlay: Beginning) -> None:
-    report = whole_report.report()
+def test_the_overlay_passes_every_check(
+    whole_report: BackgroundReport, report_without_overlay: BackgroundReport
+) -> None:
+    report = whole_report.wait()
     assert (report.exit_code, report.failed) == (0, frozenset()), report.text
-    assert report.passed == report_without_overlay.report().passed | report_without_overlay.report().failed
+    assert report.passed == report_without_overlay.wait().passed | report_without_overlay.wait().failed
 
 
-def test_the_checks_fail_where_the_overlay_is_missing(report_without_overlay: Beginning) -> None:
-    report = report_without_overlay.report()
+def test_the_checks_fail_where_the_overlay_is_missing(report_without_overlay: BackgroundReport) -> None:
+    report = report_without_overlay.wait()
     assert report.exit_code == 1, report.text
     assert report.passed == HOLDS_WITHOUT_OVERLAY, report.text
 
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """One guard taken out, and the check that must notice."""
+    """A guard that is removed, and the check that must fail."""
 
-    red: str
+    check: str
     file: str
-    """In deploy/aio."""
-    inside: str
-    words: str
-    instead: str = ""
+    """Path relative to deploy/aio."""
+    container_path: str
+    text: str
+    replacement: str = ""
 
 
 _NGINX = ("overlay/nginx.conf", "/opt/browser-shell/aio/nginx.conf")
@@ -56,7 +58,7 @@ _START = ("overlay/start.py", "/opt/browser-shell/aio/start.py")
 _HUB = ("overlay/mcp-hub.json.template", "/opt/browser-shell/aio/mcp-hub.json.template")
 _LOOPBACK = ("overlay/loopback-only.cjs", "/opt/browser-shell/aio/loopback-only.cjs")
 _SESSION = ("../../src/browser_shell/browser/session.py", "@PACKAGES@/browser_shell/browser/session.py")
-# Those in one row do not hide each other, so they share a container; the row begins with the groups of checks to make.
+# Breakages of one row are independent and share a container. The key names the groups of checks to run.
 BREAKAGES = {
     "paths tickets": (
         Breakage("closed /%6dcp", *_NGINX, 'if ($area = "") { return 403; }'),
@@ -83,20 +85,20 @@ BREAKAGES = {
 
 @pytest.fixture(scope="session")
 def packages(aio: Aio) -> str:
-    """Where the image has Python packages."""
+    """Directory of Python packages in the image."""
     find = "import browser_shell, pathlib; print(pathlib.Path(browser_shell.__file__).parents[1])"
     python = "/opt/browser-shell/bin/python"
     return aio.do("run", "--rm", "--network", "none", "--entrypoint", python, aio.overlay, "-I", "-c", find)
 
 
 @pytest.mark.parametrize("groups", BREAKAGES)
-def test_broken_guards_are_noticed(aio: Aio, packages: str, groups: str, tmp_path: Path) -> None:
+def test_a_removed_guard_fails_its_check(aio: Aio, packages: str, groups: str, tmp_path: Path) -> None:
     broken: dict[str, str] = {}
     for breakage in BREAKAGES[groups]:
         original = (ROOT / "deploy" / "aio" / breakage.file).read_text(encoding="utf-8")
-        text = broken.get(breakage.inside, original)
-        assert breakage.words in text
-        broken[breakage.inside] = text.replace(breakage.words, breakage.instead)
+        text = broken.get(breakage.container_path, original)
+        assert breakage.text in text
+        broken[breakage.container_path] = text.replace(breakage.text, breakage.replacement)
     mounts: list[str] = []
     for number, (inside, text) in enumerate(broken.items()):
         file = tmp_path / str(number)
@@ -105,10 +107,10 @@ def test_broken_guards_are_noticed(aio: Aio, packages: str, groups: str, tmp_pat
         mounts += ["--volume", f"{file}:{inside.replace('@PACKAGES@', packages)}:ro"]
     report = aio.verify(aio.overlay, *mounts, only=groups)
     assert report.exit_code == 1, report.text
-    assert {breakage.red for breakage in BREAKAGES[groups]} <= report.failed, report.text
+    assert {breakage.check for breakage in BREAKAGES[groups]} <= report.failed, report.text
 
 
-def test_an_image_that_is_laid_out_in_another_way_is_not_built_upon(aio: Aio) -> None:
+def test_the_build_refuses_an_image_with_another_layout(aio: Aio) -> None:
     words = ("--volume", f"{OVERLAY}:/overlay:ro", "--entrypoint", "/bin/sh", aio.stand_in)
     other = "rm /opt/gem/mcp-hub-wait.sh && exec sh /overlay/take-away.sh"
     ended = aio.finish("run", "--rm", "--network", "none", *words, "-c", other)
@@ -116,7 +118,7 @@ def test_an_image_that_is_laid_out_in_another_way_is_not_built_upon(aio: Aio) ->
     assert "/opt/gem/mcp-hub-wait.sh is missing" in ended.stderr
 
 
-def test_nothing_of_the_machine_that_built_it_is_in_the_image(aio: Aio) -> None:
+def test_the_image_contains_no_certificates_of_the_build_machine(aio: Aio) -> None:
     def certificates(image: str) -> str:
         words = ("--entrypoint", "/usr/bin/sha256sum", image, "/etc/ssl/certs/ca-certificates.crt")
         return aio.do("run", "--rm", "--network", "none", *words)
@@ -126,7 +128,7 @@ def test_nothing_of_the_machine_that_built_it_is_in_the_image(aio: Aio) -> None:
 
 @pytest.fixture(scope="module")
 def open_box(aio: Aio) -> Iterator[tuple[str, str]]:
-    """A running overlay without credentials, on loopback: its name and the address of its tool."""
+    """A running overlay without authentication on loopback: container name and MCP address."""
     name = f"aio-open-{os.getpid()}"
     publish = ("--publish", "127.0.0.1::8080", "--env", "BROWSER_SHELL_UNSAFE_NO_AUTH=1")
     try:
@@ -156,7 +158,7 @@ def _wait_until_it_works(url: str) -> None:
         time.sleep(0.3)
 
 
-def test_what_dies_comes_back(aio: Aio, open_box: tuple[str, str]) -> None:
+def test_killed_programs_are_restarted(aio: Aio, open_box: tuple[str, str]) -> None:
     name, url = open_box
     _wait_until_it_works(url)
     for program in ("browser", "mcp-hub", "gem-server", "tigervnc"):
@@ -166,18 +168,18 @@ def test_what_dies_comes_back(aio: Aio, open_box: tuple[str, str]) -> None:
         _wait_until_it_works(url)
         deadline = time.monotonic() + 30
         while "RUNNING" not in aio.finish("exec", name, *control, "status", program).stdout:
-            assert time.monotonic() < deadline, f"{program} is still away"
+            assert time.monotonic() < deadline, f"{program} was not restarted"
             time.sleep(0.3)
         assert aio.do("exec", name, *control, "pid", program) != pid
 
 
-def test_open_access_is_reported_in_the_log(aio: Aio, open_box: tuple[str, str]) -> None:
+def test_access_without_tokens_is_reported_as_unsafe(aio: Aio, open_box: tuple[str, str]) -> None:
     name, url = open_box
     _wait_until_it_works(url)
     assert "UNSAFE: BROWSER_SHELL_UNSAFE_NO_AUTH" in aio.finish("logs", name).stderr
 
 
-def test_the_container_is_healthy_by_its_own_word(aio: Aio, open_box: tuple[str, str]) -> None:
+def test_the_health_check_follows_the_state_of_the_hub(aio: Aio, open_box: tuple[str, str]) -> None:
     name, url = open_box
     _wait_until_it_works(url)
     check = ("/opt/browser-shell/bin/python", "-I", "/opt/browser-shell/aio/health.py")

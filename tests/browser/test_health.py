@@ -1,4 +1,4 @@
-"""`browser-shell health` asks the running server about every part of it."""
+"""`browser-shell health` against a running server."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def health(server: Server) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
 
 
-def test_a_running_server_is_well_in_every_part(server: Server) -> None:
-    asked = health(server)
-    assert asked.returncode == 0, asked.stdout
+def test_every_part_of_a_running_server_is_healthy(server: Server) -> None:
+    result = health(server)
+    assert result.returncode == 0, result.stdout
     for part in ("display", "chromium", "cdp", "driver", "egress"):
-        assert f"{part} " in asked.stdout
+        assert f"{part} " in result.stdout
 
 
 def test_a_server_without_its_browser_is_not_ready_and_recovers() -> None:
     with running_server({}) as server:
         display = server.mark("xvnc")
-        os.kill(display, signal.SIGSTOP)  # A display that hangs keeps the browser from coming back.
+        os.kill(display, signal.SIGSTOP)  # The browser cannot restart while the display hangs.
         os.kill(server.mark("chromium"), signal.SIGKILL)
-        wait_until(lambda: health(server).returncode == 1, seconds=20, what="not being ready")
+        wait_until(lambda: health(server).returncode == 1, seconds=20, what="a failing health check")
         os.kill(display, signal.SIGCONT)
-        wait_until(lambda: health(server).returncode == 0, seconds=40, what="being ready again")
+        wait_until(lambda: health(server).returncode == 0, seconds=40, what="a passing health check")

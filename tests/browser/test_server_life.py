@@ -1,4 +1,4 @@
-"""The server's own start and end: clear refusals, nothing left behind."""
+"""Start and end of the server: clear refusals, and no processes or files left behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def free_port() -> int:
 
 
 def refused_start(server_env: Mapping[str, str]) -> str:
-    """What a server says that will not start; it must say it with exit code 2 and without a traceback."""
+    """Return standard error of a server that must refuse to start, with exit code 2 and without a traceback."""
     env = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "PUBLIC_PORT": "0", **server_env}
     program_path = Path(sys.executable).with_name("browser-shell")
     ended = subprocess.run([program_path, "serve"], env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -47,7 +47,7 @@ def refused_start(server_env: Mapping[str, str]) -> str:
 
 @pytest.fixture
 def directories() -> Iterator[dict[str, str]]:
-    """Short, unlike pytest's own: sockets lie below it."""
+    """Directories with short paths, because they contain sockets."""
     base = Path(tempfile.mkdtemp(prefix="bsh-"))
     base.chmod(0o711)
     yield {
@@ -59,7 +59,7 @@ def directories() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_everything_cleanly(site: Site, number: signal.Signals) -> None:
+def test_a_signal_ends_the_server_and_all_its_processes(site: Site, number: signal.Signals) -> None:
     with running_server(policy_for(site)) as server:
         for name in ("one", "two"):
             server.session(name).ok("open", site.watch("").url)
@@ -67,17 +67,17 @@ def test_a_signal_ends_everything_cleanly(site: Site, number: signal.Signals) ->
         family = descendants(server.process.pid)
         names = {program(pid) for pid in family}
         assert {"chromium", "Xtigervnc"} <= names, names
-        began = time.monotonic()
+        started_at = time.monotonic()
         assert server.stop(number) == 0
-        print(f"{number.name}: ended after {time.monotonic() - began:.2f} s")
-        assert time.monotonic() - began < STOPPED_SECONDS
+        print(f"{number.name}: ended after {time.monotonic() - started_at:.2f} s")
+        assert time.monotonic() - started_at < STOPPED_SECONDS
         wait_until(lambda: not any(map(alive, family)), seconds=2, what="no process left")
         assert list(server.runtime.glob("*/s/*")) == []
         assert list(server.runtime.glob("*/identities/*")) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_server_on_stdio_whose_input_stays_open(
+def test_a_signal_ends_a_stdio_server_whose_input_stays_open(
     site: Site, directories: dict[str, str], number: signal.Signals, tmp_path: Path
 ) -> None:
     policy = tmp_path / "policy.json"
@@ -97,17 +97,15 @@ def test_a_signal_ends_a_server_on_stdio_whose_input_stays_open(
         wait_until(lambda: any(request.path == slow for request in site.requests), seconds=10, what="the slow request")
         family = descendants(process.pid)
         assert {"chromium", "Xtigervnc"} <= {program(pid) for pid in family}
-        began = time.monotonic()
+        started_at = time.monotonic()
         process.send_signal(number)
         assert process.wait(20) == 0
-        print(f"{number.name}: ended after {time.monotonic() - began:.2f} s")
-        assert time.monotonic() - began < STOPPED_SECONDS
+        print(f"{number.name}: ended after {time.monotonic() - started_at:.2f} s")
+        assert time.monotonic() - started_at < STOPPED_SECONDS
         wait_until(lambda: not any(map(alive, family)), seconds=2, what="no process left")
 
 
-def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_clean_up(
-    site: Site, directories: dict[str, str]
-) -> None:
+def test_the_next_server_cleans_up_after_a_killed_one(site: Site, directories: dict[str, str]) -> None:
     runtime = Path(directories["BROWSER_SHELL_RUNTIME_DIR"])
     port = {"BROWSER_REMOTE_DEBUGGING_PORT": str(free_port())}
     url = site.watch("<p id=p>text</p>").url
@@ -131,7 +129,7 @@ def test_a_killed_server_leaves_nothing_that_the_next_one_does_not_clean_up(
             assert set(second.daemons().values()).isdisjoint(daemons)
 
 
-def test_a_second_server_on_the_same_devtools_port_is_refused_and_harms_nobody(
+def test_a_second_server_on_the_same_devtools_port_is_refused_without_effect_on_the_first(
     site: Site, directories: dict[str, str]
 ) -> None:
     runtime = Path(directories["BROWSER_SHELL_RUNTIME_DIR"])
@@ -139,26 +137,26 @@ def test_a_second_server_on_the_same_devtools_port_is_refused_and_harms_nobody(
         session = server.session("s")
         session.ok("open", site.watch("<p id=p>text</p>").url)
         port = str(server.devtools_port)
-        said = refused_start({**directories, "BROWSER_REMOTE_DEBUGGING_PORT": port})
-        assert "BROWSER_REMOTE_DEBUGGING_PORT" in said
-        # The same port, but a runtime directory of its own: no lock to meet, only the port.
+        errors = refused_start({**directories, "BROWSER_REMOTE_DEBUGGING_PORT": port})
+        assert "BROWSER_REMOTE_DEBUGGING_PORT" in errors
+        # Another runtime directory, so the port is in use but the lock is free.
         elsewhere = {"BROWSER_SHELL_RUNTIME_DIR": str(runtime.with_name("r2"))}
-        said = refused_start({**directories, **elsewhere, "BROWSER_REMOTE_DEBUGGING_PORT": port})
-        assert "BROWSER_REMOTE_DEBUGGING_PORT" in said
+        errors = refused_start({**directories, **elsewhere, "BROWSER_REMOTE_DEBUGGING_PORT": port})
+        assert "BROWSER_REMOTE_DEBUGGING_PORT" in errors
         assert session.ok("get", "text", "#p")["text"] == "text"
 
 
-def test_a_devtools_port_that_another_program_has_is_refused(directories: dict[str, str]) -> None:
+def test_a_devtools_port_in_use_by_another_program_is_refused(directories: dict[str, str]) -> None:
     with socket.socket() as foreign:
         foreign.bind(("127.0.0.1", 0))
         foreign.listen()
         port = str(foreign.getsockname()[1])
-        said = refused_start({**directories, "BROWSER_REMOTE_DEBUGGING_PORT": port})
-    assert "BROWSER_REMOTE_DEBUGGING_PORT" in said
-    assert port in said
+        errors = refused_start({**directories, "BROWSER_REMOTE_DEBUGGING_PORT": port})
+    assert "BROWSER_REMOTE_DEBUGGING_PORT" in errors
+    assert port in errors
 
 
-def test_a_public_port_that_is_taken_is_refused(directories: dict[str, str]) -> None:
+def test_a_public_port_in_use_is_refused(directories: dict[str, str]) -> None:
     with socket.socket() as foreign:
         foreign.bind(("127.0.0.1", 0))
         foreign.listen()
@@ -177,30 +175,30 @@ def test_a_public_port_that_is_taken_is_refused(directories: dict[str, str]) -> 
         ("BROWSER_SHELL_RUNTIME_DIR", "relative"),
     ],
 )
-def test_a_wrong_setting_stops_the_start_and_is_named(directories: dict[str, str], name: str, value: str) -> None:
+def test_an_invalid_setting_is_refused_by_name(directories: dict[str, str], name: str, value: str) -> None:
     assert name in refused_start({**directories, name: value})
 
 
-def test_an_unknown_key_of_the_policy_stops_the_start_and_is_named(directories: dict[str, str], tmp_path: Path) -> None:
+def test_an_unknown_policy_key_is_refused_by_name(directories: dict[str, str], tmp_path: Path) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps({"open": {"allow_hostz": []}}), encoding="utf-8")
-    said = refused_start({**directories, "BROWSER_SHELL_POLICY": str(policy)})
-    assert "open.allow_hostz" in said
+    errors = refused_start({**directories, "BROWSER_SHELL_POLICY": str(policy)})
+    assert "open.allow_hostz" in errors
 
 
 @pytest.mark.promise("processes:chromium-not-root")
 @pytest.mark.parametrize("account", ["nope", "root"])
-def test_a_root_server_without_an_account_to_drop_to_does_not_start(directories: dict[str, str], account: str) -> None:
+def test_a_server_started_as_root_without_an_account_does_not_start(directories: dict[str, str], account: str) -> None:
     if os.geteuid() == 0:
         assert "BROWSER_SHELL_USER" in refused_start({**directories, "BROWSER_SHELL_USER": account})
         return
-    # A server that is not root has nothing to drop: it runs all as itself, whatever the name.
+    # Without root the setting has no effect: all processes run as the current account.
     with running_server({}, env={"BROWSER_SHELL_USER": account}) as server:
         assert status(server.mark("chromium"), "Uid").split()[0] == str(os.geteuid())
 
 
 def _locks_of(pid: int) -> list[Path]:
-    """Locks of displays whose server is this dead process."""
+    """Lock files of displays that belong to this process."""
     return [
         path
         for path in Path(tempfile.gettempdir()).glob(".X*-lock")

@@ -1,4 +1,4 @@
-"""One engine at a time, a network of its own in it, a site that the box may visit, and one box for all gentle tests."""
+"""For each engine: a network, a site that the box may visit, and one box for all tests that do not damage it."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def network(engine: Engine) -> Iterator[Network]:
 
 @pytest.fixture(scope="session")
 def site(network: Network) -> Iterator[Site]:
-    """On this machine's address in the network, which is private: the policy has to allow it."""
+    """A site on the host's private address in the network, which the policy must allow."""
     with running_site(network.gateway) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def allowed(network: Network) -> Iterator[Canary]:
-    """Beside the site; the policy lets pages get there, which shows that their attempts work."""
+    """A canary that the policy allows, to prove that the attacks of pages work at all."""
     with running_canary(network.gateway) as canary:
         yield canary
 
 
 @pytest.fixture(scope="session")
 def forbidden(network: Network) -> Iterator[Canary]:
-    """At the same address as the site, on a port that the policy does not name."""
+    """A canary at the site's address on a port that the policy does not allow."""
     with running_canary(network.gateway) as canary:
         yield canary
 
@@ -61,7 +61,7 @@ def policy(site: Site, allowed: Canary) -> dict[str, Any]:
 
 @pytest.fixture(scope="session", autouse=True)
 def idle_box(engine: Engine, network: Network, policy: dict[str, Any]) -> Iterator[Box]:
-    """Started first and left alone while the others work, so that its idle memory can be read at the end."""
+    """A box that stays idle during the other tests, to measure its idle memory at the end."""
     with running_box(engine, network=network.name, policy=policy) as running:
         yield running
 

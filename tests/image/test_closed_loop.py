@@ -1,4 +1,4 @@
-"""Through the published port, from outside: what an agent does, what a person sees, and what nobody may."""
+"""Calls, live view and refusals through the published port."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def viewer(box: Box, query: str) -> ClientConnection:
     return connect(address, origin=origin, max_size=None, compression=None, proxy=None)
 
 
-async def test_a_client_of_the_sdk_works_a_page_from_open_to_close(box: Box, site: Site) -> None:
+async def test_an_sdk_client_drives_a_page_from_open_to_close(box: Box, site: Site) -> None:
     url = site.add("/form", FORM)
     endpoint = f"http://127.0.0.1:{box.server.port}/mcp"
     async with (
@@ -69,7 +69,7 @@ async def test_a_client_of_the_sdk_works_a_page_from_open_to_close(box: Box, sit
         assert json.loads(str((await call("close")).structured_content["stdout"])) == {"closed": True}
 
 
-def test_the_view_link_leads_to_the_page_and_a_ticket_to_the_picture(box: Box) -> None:
+def test_the_link_opens_the_viewer_page_and_a_ticket_the_vnc_stream(box: Box) -> None:
     assert f"http://127.0.0.1:{box.server.port}/vnc/#token=" in box.output
     status, page = ask(box, "GET", "/vnc/")
     assert status == 200
@@ -78,7 +78,7 @@ def test_the_view_link_leads_to_the_page_and_a_ticket_to_the_picture(box: Box) -
         assert socket.recv(timeout=5) == b"RFB 003.008\n"
 
 
-def test_a_ticket_is_good_once(box: Box) -> None:
+def test_a_ticket_works_once(box: Box) -> None:
     only = ticket(box)
     with viewer(box, f"?ticket={only}") as socket:
         socket.recv(timeout=5)
@@ -88,13 +88,13 @@ def test_a_ticket_is_good_once(box: Box) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/shell/exec", "/v1/ping", "/json/version", "/metrics", "/vnc/../etc/passwd"])
-def test_every_other_path_is_forbidden_to_everyone(box: Box, path: str) -> None:
+def test_every_other_path_is_forbidden_with_and_without_token(box: Box, path: str) -> None:
     assert ask(box, "GET", path)[0] == 403
     assert ask(box, "GET", path, box.server.authorization)[0] == 403
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/tickets"])
-def test_without_a_token_nothing_is_answered(box: Box, path: str) -> None:
+def test_requests_without_a_valid_token_are_refused(box: Box, path: str) -> None:
     assert ask(box, "POST", path)[0] == 401
     assert ask(box, "POST", path, {"Authorization": "Bearer x.y.z"})[0] == 401
 

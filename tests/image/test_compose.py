@@ -1,4 +1,4 @@
-"""deploy/image/compose.yaml as it is shipped, by every compose that this machine has."""
+"""deploy/image/compose.yaml with every compose program of this machine."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def status() -> int:
         connection.close()
 
 
-def test_one_command_starts_the_box_behind_all_its_locks(engine: Engine, tmp_path: Path) -> None:
-    """A box that answers has all of them: without one it would not have started."""
+def test_compose_up_starts_the_box_with_all_locks(engine: Engine, tmp_path: Path) -> None:
+    """A box that answers has all locks: it refuses to start without one."""
     folder = tmp_path / "image"
     shutil.copytree(ROOT / "deploy" / "image", folder)
     for path in (tmp_path, folder, folder / "config"):
         path.chmod(0o755)
-    found = commands(engine)
-    assert found, "no compose: scripts/test-image installs one"
+    available = commands(engine)
+    assert available, "no compose: scripts/test-image installs one"
     env = {**engine.env, "PATH": f"/usr/bin:{os.environ['PATH']}"}
-    for number, command in enumerate(found):
-        _start_and_look([*command, "-p", f"bsc{os.getpid()}x{number}"], folder, env)
+    for number, command in enumerate(available):
+        _check_start([*command, "-p", f"bsc{os.getpid()}x{number}"], folder, env)
 
 
-def _start_and_look(command: list[str], folder: Path, env: dict[str, str]) -> None:
-    def compose(*words: str) -> str:
+def _check_start(command: list[str], folder: Path, env: dict[str, str]) -> None:
+    def compose(*arguments: str) -> str:
         ended = subprocess.run(
-            [*command, *words], cwd=folder, env=env, capture_output=True, text=True, timeout=90, check=False
+            [*command, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=90, check=False
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout + ended.stderr
@@ -58,8 +58,8 @@ def _start_and_look(command: list[str], folder: Path, env: dict[str, str]) -> No
     try:
         compose("up", "-d")
         wait_until(lambda: status() == 200, seconds=20, what=f"{command}: an answer on port 8082")
-        said = compose("logs")
-        assert "http://127.0.0.1:8082/vnc/#token=" in said
-        assert "/etc/agent-browser/browser-shell.policy.json" in said
+        logs = compose("logs")
+        assert "http://127.0.0.1:8082/vnc/#token=" in logs
+        assert "/etc/agent-browser/browser-shell.policy.json" in logs
     finally:
         compose("down", "-v")

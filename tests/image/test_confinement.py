@@ -1,4 +1,4 @@
-"""What the machine's kernel says about the processes of a running container."""
+"""Privileges, namespaces and filters of the processes of a running container."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JAIL_NETWORK_INTERFACES = {"lo"}
 
 
 def inner(pid: int, path: str) -> Path:
-    """A path as this process sees it."""
+    """A path in the mount namespace of a process."""
     return Path(f"/proc/{pid}/root") / path.lstrip("/")
 
 
@@ -31,26 +31,26 @@ def test_every_process_is_unprivileged_and_filtered(box: Box, site: Site) -> Non
     assert len(processes) > 6
     for pid in processes:
         if not status(pid, "Uid"):
-            continue  # It ended since it was listed.
+            continue  # The process ended meanwhile.
         assert status(pid, "Uid").split() == ["1000"] * 4, command_line(pid)
         assert status(pid, "NoNewPrivs") == "1", command_line(pid)
         assert status(pid, "Seccomp") == "2", command_line(pid)
-    ours = ("browser-shell serve", "Xtigervnc", "matchbox", "agent-browser")
-    for pid in (box.browser_pid(), *(pid for word in ours for pid in box.running(word))):
+    programs = ("browser-shell serve", "Xtigervnc", "matchbox", "agent-browser")
+    for pid in (box.browser_pid(), *(pid for word in programs for pid in box.running(word))):
         assert int(status(pid, "CapBnd") or "0", 16) == 0, command_line(pid)
 
 
 @pytest.mark.promise("container:chromium-sandboxed")
-def test_renderers_are_in_a_sandbox_of_chromium_inside_the_jail(box: Box, site: Site) -> None:
+def test_renderers_are_in_chromiums_sandbox_inside_the_jail(box: Box, site: Site) -> None:
     box.session("confined").ok("open", site.watch("").url)
     assert not [pid for pid in box.processes() if "--no-sandbox" in command_line(pid)]
     renderers = box.running("--type=renderer")
     assert renderers
     server_namespace = namespace(box.pid, "user")
     for pid in renderers:
-        # The engine's filter and Chromium's own.
+        # One filter of the engine and one of Chromium.
         assert int(status(pid, "Seccomp_filters")) >= 2
-        # The machine's number, the container's, and that of Chromium's own process namespace.
+        # One pid each in the host, the container and Chromium's own pid namespace.
         assert len(status(pid, "NSpid").split()) >= 3
         assert namespace(pid, "user") != server_namespace
 
@@ -64,14 +64,14 @@ def test_chromium_sees_no_interface_but_loopback(box: Box) -> None:
 
 
 @pytest.mark.promise("container:browser-sees-no-state")
-def test_chromium_does_not_see_the_state_and_has_the_servers_managed_policy(box: Box) -> None:
+def test_chromium_sees_no_state_and_has_the_servers_managed_policy(box: Box) -> None:
     browser = box.browser_pid()
     assert [path.name for path in inner(box.pid, "/var/lib/browser-shell").iterdir()] == ["9222"]
     assert list(inner(browser, "/var/lib/browser-shell").iterdir()) == []
     assert list(inner(browser, "/etc/agent-browser").iterdir()) == []
     managed = inner(browser, "/etc/chromium/policies/managed/browser-shell.json")
     assert json.loads(managed.read_text())["DownloadRestrictions"] == 3
-    # The one that this server wrote, not the one of the image: it lies on the temporary file system.
+    # The server's own policy is on the temporary file system, the image's is not.
     assert managed.stat().st_dev != inner(box.pid, "/etc/chromium").stat().st_dev
     assert "jail_cannot_mount" not in box.output
 
@@ -82,32 +82,32 @@ def test_the_image_itself_has_a_managed_policy_for_hosts_that_forbid_mounting(bo
 
 
 @pytest.mark.promise("container:read-only")
-def test_nothing_but_tmp_and_the_state_can_be_written(box: Box) -> None:
-    tried = box.inside(
+def test_only_tmp_and_the_state_are_writable(box: Box) -> None:
+    result = box.inside(
         *("/opt/browser-shell/bin/python", "-c"),
         "import os\n"
         "places = ['/', '/etc', '/usr/bin', '/opt/browser-shell', '/home', '/root', '/var', '/etc/agent-browser',"
         " '/var/lib/browser-shell', '/tmp']\n"
         "print([place for place in places if os.access(place, os.W_OK)])",
     )
-    assert tried.stdout.strip() == "['/var/lib/browser-shell', '/tmp']"
+    assert result.stdout.strip() == "['/var/lib/browser-shell', '/tmp']"
 
 
 @pytest.mark.promise("container:no-exec-in-tmp")
-def test_what_was_written_cannot_be_executed(box: Box) -> None:
-    tried = box.inside(
+def test_files_in_tmp_cannot_be_executed(box: Box) -> None:
+    result = box.inside(
         *("/opt/browser-shell/bin/python", "-c"),
         "import os, shutil\nshutil.copy('/usr/bin/true', '/tmp/t'); os.chmod('/tmp/t', 0o755)\n"
         "os.execv('/tmp/t', ['t'])",
     )
-    assert tried.returncode != 0
-    assert "PermissionError" in tried.stderr
+    assert result.returncode != 0
+    assert "PermissionError" in result.stderr
 
 
-def test_the_siblings_of_the_server_cannot_look_into_it(box: Box) -> None:
-    """Exec'd as the same account, like the driver. The kernel hides the memory of a process that is not dumpable."""
-    tried = box.inside("/opt/browser-shell/bin/python", "-c", "open('/proc/1/environ', 'rb').read()")
-    assert "PermissionError" in tried.stderr
+def test_processes_of_the_same_account_cannot_read_the_servers_environment(box: Box) -> None:
+    """The reader runs as the same account, like the driver. The server is not dumpable, so the kernel denies access."""
+    result = box.inside("/opt/browser-shell/bin/python", "-c", "open('/proc/1/environ', 'rb').read()")
+    assert "PermissionError" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_siblings_of_the_server_cannot_look_into_it(box: Box) -> None:
     [
         "libc.syscall(101, 0, 0, 0, 0)",  # ptrace
         "libc.syscall(425, 1, 0)",  # io_uring_setup
-        "libc.unshare(0x10000000 | 0x04000000)",  # a user and a UTS namespace, of which nothing here needs the second
+        "libc.unshare(0x10000000 | 0x04000000)",  # a user and a UTS namespace
         "libc.socket(40, 1, 0)",  # vsock: out of the virtual machine
         "libc.syscall(250, 0, 0, 0)",  # keyctl
         "libc.socket(16, 3, 12)",  # netlink to the firewall
@@ -125,7 +125,7 @@ def test_the_siblings_of_the_server_cannot_look_into_it(box: Box) -> None:
         "libc.socketpair(30, 1, 0, (ctypes.c_int * 2)())",  # TIPC
     ],
 )
-def test_the_filter_refuses_what_nothing_needs(box: Box, call: str) -> None:
+def test_the_filter_refuses_unneeded_system_calls(box: Box, call: str) -> None:
     if os.uname().machine != "x86_64":
         call = call.replace("syscall(101", "syscall(117").replace("syscall(250", "syscall(219")
     code = f"import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nprint({call}, ctypes.get_errno())"
@@ -133,8 +133,8 @@ def test_the_filter_refuses_what_nothing_needs(box: Box, call: str) -> None:
 
 
 @pytest.mark.promise("container:filter-is-minimal")
-def test_not_even_the_master_of_a_network_namespace_gets_at_the_firewall(box: Box) -> None:
-    """Whoever makes a user and network namespace has every capability there; then only the filter is left."""
+def test_the_filter_protects_the_firewall_in_a_new_network_namespace(box: Box) -> None:
+    """A process has every capability in a user and network namespace of its own, so only the filter restricts it."""
     code = (
         "import ctypes, socket\n"
         "print(ctypes.CDLL(None).unshare(0x50020000))\n"
@@ -147,6 +147,6 @@ def test_not_even_the_master_of_a_network_namespace_gets_at_the_firewall(box: Bo
         "for words in [(16, 3, 0), (2, 1, 6), (2, 2, 17), (10, 1, 0), (10, 2, 0), (1, 5, 0)]:\n"
         "    socket.socket(*words).close()"
     )
-    tried = box.inside("/opt/browser-shell/bin/python", "-W", "ignore", "-c", code)
-    assert tried.returncode == 0, tried.stderr
-    assert tried.stdout.split() == ["0"] + ["1"] * 10
+    result = box.inside("/opt/browser-shell/bin/python", "-W", "ignore", "-c", code)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["0"] + ["1"] * 10

@@ -1,4 +1,4 @@
-"""Parts die and come back without a restart of the container; the container itself ends quickly and cleanly."""
+"""Recovery of killed parts without a restart of the container, and a quick and clean shutdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRIVER = "/usr/local/lib/browser-shell/agent-browser"
 
 @pytest.fixture(scope="module")
 def fragile(engine: Engine, network: Network, policy: dict[str, Any]) -> Iterator[Box]:
-    """A box to break, again and again."""
+    """A box whose parts the tests kill."""
     with running_box(engine, network=network.name, policy=policy) as running:
         yield running
 
@@ -37,17 +37,17 @@ def part(box: Box, name: str) -> int:
 
 
 @pytest.mark.parametrize("name", ["chromium", "Xvnc", "window manager"])
-def test_a_killed_part_comes_back(fragile: Box, site: Site, name: str) -> None:
+def test_a_killed_part_is_restarted(fragile: Box, site: Site, name: str) -> None:
     first = fragile.pid
     fragile.session("before").ok("open", site.watch("").url)
-    victim, browser = part(fragile, name), fragile.browser_pid()
-    os.kill(victim, signal.SIGKILL)
-    wait_until(lambda: not alive(victim), what="its end")
+    killed, browser = part(fragile, name), fragile.browser_pid()
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: not alive(killed), what="the end of the part")
     if name != "window manager":
         wait_until(lambda: not alive(browser), what="the old browser's end")
-        began = time.monotonic()
+        started_at = time.monotonic()
         fragile.wait_healthy(seconds=20)
-        assert within(time.monotonic() - began, BACK_SECONDS)
+        assert within(time.monotonic() - started_at, BACK_SECONDS)
     wait_until(lambda: bool(fragile.running("/usr/bin/matchbox")), what="the window manager")
     page = site.watch("<p>Back")
     assert fragile.session("after").ok("open", page.url)["title"] == "watched"
@@ -67,13 +67,13 @@ def test_a_killed_driver_daemon_is_replaced(fragile: Box, site: Site) -> None:
     assert fragile.browser_pid() == browser
 
 
-def test_no_zombie_is_left_after_all_that(fragile: Box) -> None:
+def test_no_zombie_is_left_after_the_crashes(fragile: Box) -> None:
     wait_until(
         lambda: not [pid for pid in fragile.processes() if state(pid) == "Z"], seconds=10, what="every child collected"
     )
 
 
-def test_a_box_with_sessions_ends_within_three_seconds_and_its_audit_log_is_whole(
+def test_a_box_with_sessions_ends_within_three_seconds_with_a_complete_audit_log(
     engine: Engine, network: Network, policy: dict[str, Any], site: Site
 ) -> None:
     volume = f"bsb-state-{os.getpid()}"
@@ -97,23 +97,23 @@ def test_a_box_with_sessions_ends_within_three_seconds_and_its_audit_log_is_whol
 
 
 @pytest.mark.parametrize("after_seconds", [0.1, 0.6])
-def test_a_box_that_is_still_starting_can_be_ended(engine: Engine, network: Network, after_seconds: float) -> None:
-    """The kernel drops signals for the first process of a container unless it handles them."""
+def test_a_starting_box_can_be_stopped(engine: Engine, network: Network, after_seconds: float) -> None:
+    """The kernel ignores signals without a handler for the first process of a container."""
     name = f"bsb-early-{os.getpid()}"
     engine.do(
         "run", "--detach", "--name", name, "--network", network.name, *lock_flags(), *engine.run_flags, engine.image
     )
     try:
-        time.sleep(after_seconds)  # The moment is the point.
-        began = time.monotonic()
+        time.sleep(after_seconds)  # Stop at this stage of the start.
+        started_at = time.monotonic()
         engine.do("kill", "--signal", "TERM", name)
         engine.do("wait", name, seconds=20)
-        assert within(time.monotonic() - began, END_SECONDS)
+        assert within(time.monotonic() - started_at, END_SECONDS)
     finally:
         engine.finish("rm", "--force", "--volumes", name)
 
 
-def test_a_full_state_volume_refuses_calls_and_room_lets_them_run_again(
+def test_a_full_state_volume_refuses_calls_until_there_is_space(
     engine: Engine, network: Network, policy: dict[str, Any], site: Site
 ) -> None:
     python = "/opt/browser-shell/bin/python"
@@ -127,7 +127,7 @@ def test_a_full_state_volume_refuses_calls_and_room_lets_them_run_again(
         session = box.session("disk")
         session.ok("open", site.watch("<p>Here").url)
         assert box.inside(python, "-c", fill).returncode == 0
-        # The last page of the log itself still has room for a few records.
+        # The last block of the log file has space for a few more records.
         answers = [session.run("get", "title") for _ in range(30)]
         assert (answers[-1].exit_code, answers[-1].stderr.split(":")[0]) == (75, "AUDIT_UNAVAILABLE")
         box.inside(python, "-c", "import os; os.remove('/var/lib/browser-shell/filler')")

@@ -1,4 +1,4 @@
-"""A page that attacks from inside the box, and a neighbour that attacks from outside."""
+"""Attacks by a web page inside the box and by another container on its network."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ def test_no_page_reaches_the_box_its_neighbours_its_host_or_its_cloud(
 def test_a_second_container_on_the_same_network_reaches_only_the_public_port(
     engine: Engine, network: Network, box: Box
 ) -> None:
-    seen = engine.do(
+    output = engine.do(
         *("run", "--rm", "--network", network.name, "--cap-drop", "ALL", *engine.run_flags),
         *("--entrypoint", "/opt/browser-shell/bin/python", engine.image, "-c", SCAN.format(address=box.address())),
         seconds=120,
     )
-    assert seen == "[8080]"
+    assert output == "[8080]"
 
 
 @pytest.mark.promise("container:no-token-no-answer")
-def test_a_neighbour_gets_nothing_out_of_the_public_port(engine: Engine, network: Network, box: Box) -> None:
+def test_another_container_without_a_token_is_refused(engine: Engine, network: Network, box: Box) -> None:
     code = (
         "import http.client\n"
         f"for headers in ({{}}, {{'Host': '127.0.0.1:8080'}}):\n"
@@ -89,9 +89,9 @@ def test_a_neighbour_gets_nothing_out_of_the_public_port(engine: Engine, network
         "    link.request('POST', '/mcp', '{}', headers)\n"
         "    print(link.getresponse().status)\n"
     )
-    seen = engine.do(
+    output = engine.do(
         *("run", "--rm", "--network", network.name, "--cap-drop", "ALL", *engine.run_flags),
         *("--entrypoint", "/opt/browser-shell/bin/python", engine.image, "-c", code),
     )
-    # By its address, which is not a name of the box: forbidden. By a name that is: no token.
-    assert seen.split() == ["403", "401"]
+    # 403: the address is not a trusted host name. 401: the trusted name, without a token.
+    assert output.split() == ["403", "401"]

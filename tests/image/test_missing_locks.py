@@ -1,8 +1,7 @@
-"""A container without one of its locks does not start, and says which flag was forgotten."""
+"""A container without one of its locks does not start, and names the missing flag."""
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import subprocess
@@ -12,33 +11,34 @@ from pathlib import Path
 
 import pytest
 
+from browser_shell.settings import CONTAINER_LOCKS
 from support.boxes import LOCKS, SECCOMP, TMPFS, lock_flags
 from support.engine import Engine
 from support.time_limits import within
 
-SAY_SECONDS = 5
+REFUSAL_SECONDS = 5
 BAD_SETTINGS = 2
 
 
 def refused_start(engine: Engine, flags: Sequence[str]) -> str:
-    """What a container says that will not start, within five seconds; the best of three on a machine that is busy."""
+    """Return standard error of a container that must refuse to start within five seconds, in one of three attempts."""
     for _ in range(3):
-        began = time.monotonic()
-        # Without a network: making one takes Podman a second or two that are not ours.
+        started_at = time.monotonic()
+        # Without a network, because Podman needs up to two seconds to set one up.
         name = f"bsb-refused-{os.getpid()}"
-        words = ("run", "--rm", "--name", name, "--network", "none", *flags, *engine.run_flags)
+        arguments = ("run", "--rm", "--name", name, "--network", "none", *flags, *engine.run_flags)
         try:
-            ended = engine.finish(*words, engine.image, seconds=30)
+            ended = engine.finish(*arguments, engine.image, seconds=30)
         except subprocess.TimeoutExpired:
-            # It did start. Left running, it would hold the name against the next test.
+            # The container did start. Remove it, because the next test uses the same name.
             engine.finish("rm", "--force", "--volumes", name)
             raise
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - started_at
         assert ended.returncode == BAD_SETTINGS, ended.stdout + ended.stderr
         assert "Traceback" not in ended.stderr
-        if within(seconds, SAY_SECONDS):
+        if within(seconds, REFUSAL_SECONDS):
             return ended.stderr
-    raise AssertionError(f"it took longer than {SAY_SECONDS} s to say so, three times")
+    raise AssertionError(f"the refusal took longer than {REFUSAL_SECONDS} s in three attempts")
 
 
 @pytest.mark.promise("container:all-locks-or-no-start")
@@ -66,7 +66,7 @@ def test_a_missing_limit_is_named(engine: Engine, flags: tuple[str, str], flag: 
 
 @pytest.mark.promise("container:all-locks-or-no-start")
 def test_without_the_seccomp_profile_the_flag_is_named(engine: Engine) -> None:
-    """Docker's own profile forbids namespaces; Podman's allows them, but not what Chromium's sandbox does next."""
+    """Docker's default profile forbids namespaces. Podman's permits them, but not chroot, which the sandbox needs."""
     assert "add: --security-opt seccomp=" in refused_start(engine, lock_flags(without=["seccomp"]))
 
 
@@ -76,56 +76,56 @@ def test_without_any_filter_the_flag_is_named(engine: Engine) -> None:
     assert "add: --security-opt seccomp=" in refused_start(engine, flags)
 
 
-def test_a_machine_without_user_namespaces_is_told_what_to_set(engine: Engine, tmp_path: Path) -> None:
-    """The kernel then answers ENOSPC; here the filter does, because the machine is not ours to change."""
+def test_without_user_namespaces_the_sysctl_is_named(engine: Engine, tmp_path: Path) -> None:
+    """The kernel then answers ENOSPC. Here a filter does, to leave the host unchanged."""
     profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
     for rule in [rule for rule in profile["syscalls"] if rule["names"] == ["unshare"]]:
         profile["syscalls"].remove(rule)
     profile["syscalls"].append({"names": ["unshare"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28})
-    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
-    assert "sysctl user.max_user_namespaces" in said
+    errors = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "sysctl user.max_user_namespaces" in errors
 
 
 @pytest.mark.parametrize("name", ["unshare", "chroot"])
-def test_a_profile_that_lacks_what_the_sandbox_needs_is_named(engine: Engine, tmp_path: Path, name: str) -> None:
+def test_a_profile_without_a_call_of_the_sandbox_is_named(engine: Engine, tmp_path: Path, name: str) -> None:
     profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
     profile["syscalls"] = [rule for rule in profile["syscalls"] if rule["names"] != [name]]
-    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
-    assert "--security-opt seccomp=" in said
+    errors = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "--security-opt seccomp=" in errors
 
 
 def test_root_is_refused(engine: Engine) -> None:
     assert "add: --user 1000:1000" in refused_start(engine, [*lock_flags(), "--user", "0:0"])
 
 
-def test_a_read_only_container_without_a_place_for_temporary_files_is_told_so(engine: Engine) -> None:
-    # Podman puts temporary file systems into read-only containers by itself, Docker does not.
+def test_a_read_only_container_without_a_writable_tmp_is_refused(engine: Engine) -> None:
+    # Podman adds temporary file systems to read-only containers, Docker does not.
     alone = ["--read-only"] if engine.name == "docker" else ["--read-only", "--read-only-tmpfs=false"]
-    said = refused_start(engine, [*lock_flags(without=["root", "tmp"]), *alone])
-    assert f"it cannot write to /tmp; add: --tmpfs {TMPFS}" in said
+    errors = refused_start(engine, [*lock_flags(without=["root", "tmp"]), *alone])
+    assert f"it cannot write to /tmp; add: --tmpfs {TMPFS}" in errors
 
 
-def test_a_place_for_temporary_files_from_which_programs_run_is_refused(engine: Engine) -> None:
+def test_an_executable_tmp_is_refused(engine: Engine) -> None:
     flags = [*lock_flags(without=["tmp"]), "--tmpfs", TMPFS.replace("noexec", "exec")]
     assert f"programs can be run from /tmp; add: --tmpfs {TMPFS}" in refused_start(engine, flags)
 
 
 @pytest.mark.promise("container:all-locks-or-no-start")
-def test_a_filter_that_lets_more_through_than_ours_is_refused(engine: Engine, tmp_path: Path) -> None:
+def test_a_filter_that_permits_more_than_the_shipped_one_is_refused(engine: Engine, tmp_path: Path) -> None:
     profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
     profile["syscalls"].append({"names": ["socket", "keyctl"], "action": "SCMP_ACT_ALLOW"})
-    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
-    assert "lets through keyctl, socket(AF_VSOCK), socket(NETLINK_NETFILTER), socket(IPPROTO_MPTCP); add:" in said
+    errors = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "lets through keyctl, socket(AF_VSOCK), socket(NETLINK_NETFILTER), socket(IPPROTO_MPTCP); add:" in errors
 
 
 @pytest.mark.promise("container:all-locks-or-no-start")
-def test_where_mounting_is_forbidden_the_lock_is_named(engine: Engine, tmp_path: Path) -> None:
-    """As AppArmor would; here the filter does."""
+def test_a_host_that_forbids_mounting_is_refused(engine: Engine, tmp_path: Path) -> None:
+    """AppArmor may forbid mounting. Here a filter does."""
     profile = json.loads(SECCOMP.read_text(encoding="utf-8"))
     profile["syscalls"] = [rule for rule in profile["syscalls"] if rule["names"] != ["mount"]]
-    said = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
-    assert "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts" in said
-    assert "--security-opt apparmor=unconfined" in said
+    errors = refused_start(engine, [*lock_flags(without=["seccomp"]), *_profile(tmp_path, profile)])
+    assert "BROWSER_SHELL_UNSAFE_MISSING_LOCKS=mounts" in errors
+    assert "--security-opt apparmor=unconfined" in errors
 
 
 @pytest.mark.promise("container:all-locks-or-no-start")
@@ -134,21 +134,19 @@ def test_no_variable_switches_the_locks_off(engine: Engine) -> None:
     assert "add: --cap-drop ALL" in refused_start(engine, flags)
 
 
-def test_a_state_that_cannot_be_written_is_named(engine: Engine, tmp_path: Path) -> None:
+def test_a_state_directory_that_is_not_writable_is_refused(engine: Engine, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     flags = [*lock_flags(), "--volume", f"{tmp_path}:/var/lib/browser-shell"]
     assert "uid 1000 cannot write to /var/lib/browser-shell" in refused_start(engine, flags)
 
 
-def test_a_wrong_key_stops_the_start(engine: Engine) -> None:
+def test_an_invalid_key_is_refused(engine: Engine) -> None:
     assert "JWT_PUBLIC_KEY" in refused_start(engine, [*lock_flags(), "--env", "JWT_PUBLIC_KEY=bm90IGEga2V5"])
 
 
-def test_every_lock_of_the_tests_is_one_that_the_server_knows() -> None:
-    from browser_shell.settings import CONTAINER_LOCKS
-
-    # The user is the image's own; mounting is allowed unless a host forbids it.
-    assert copy.copy(set(LOCKS)) | {"user", "mounts"} == set(CONTAINER_LOCKS)
+def test_the_tests_cover_every_lock() -> None:
+    # The image sets the user. Mounting is permitted unless the host forbids it.
+    assert set(LOCKS) | {"user", "mounts"} == set(CONTAINER_LOCKS)
 
 
 def _profile(directory: Path, profile: object) -> list[str]:

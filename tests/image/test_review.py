@@ -1,4 +1,4 @@
-"""What is in the image, and what is not."""
+"""Contents of the image."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ def files(engine: Engine) -> dict[str, tuple[int, int]]:
     return {path: (mode, size) for path, mode, size in json.loads(engine.in_image(PYTHON, "-c", WALK))}
 
 
-def test_no_file_gives_its_owners_rights_to_whoever_runs_it(files: dict[str, tuple[int, int]]) -> None:
+def test_no_file_has_a_set_user_id_or_set_group_id_bit(files: dict[str, tuple[int, int]]) -> None:
     assert len(files) > 3000
     assert [path for path, (mode, _) in files.items() if mode & 0o6000] == []
 
 
-def test_no_tool_of_builders_or_intruders_is_left(files: dict[str, tuple[int, int]]) -> None:
+def test_the_image_contains_no_build_or_network_tools(files: dict[str, tuple[int, int]]) -> None:
     names = {Path(path).name for path, (mode, _) in files.items() if "bin" in Path(path).parent.name and mode & 0o111}
     assert "Xtigervnc" in names
     assert names & set(TOOLS) == set()
 
 
-def test_no_cache_and_no_leftover_of_the_build_is_left(files: dict[str, tuple[int, int]]) -> None:
+def test_the_image_contains_no_caches_or_build_files(files: dict[str, tuple[int, int]]) -> None:
     left = [
         path
         for path in files
@@ -73,7 +73,7 @@ def test_no_cache_and_no_leftover_of_the_build_is_left(files: dict[str, tuple[in
     assert left == []
 
 
-def test_only_what_the_server_imports_is_installed(files: dict[str, tuple[int, int]]) -> None:
+def test_only_packages_that_the_server_needs_are_installed(files: dict[str, tuple[int, int]]) -> None:
     packages = {
         match[1].lower()
         for path in files
@@ -85,13 +85,13 @@ def test_only_what_the_server_imports_is_installed(files: dict[str, tuple[int, i
     )
 
 
-def test_the_drivers_binary_is_there_once_for_this_platform(files: dict[str, tuple[int, int]]) -> None:
+def test_the_driver_is_included_once_for_this_platform(files: dict[str, tuple[int, int]]) -> None:
     drivers = [path for path, (_, size) in files.items() if "agent-browser" in path and size > 1_000_000]
     assert drivers == ["/usr/local/lib/browser-shell/agent-browser-0.41.0"]
 
 
 @pytest.mark.promise("container:no-secret")
-def test_no_file_of_ours_and_no_setting_holds_a_secret(engine: Engine) -> None:
+def test_no_file_and_no_setting_contains_a_secret(engine: Engine) -> None:
     code = (
         "import os, re\n"
         f"secret = re.compile({SECRET.pattern!r})\n"
@@ -140,7 +140,7 @@ def test_everything_that_is_shipped_has_its_licence_beside_it(engine: Engine) ->
         assert len(engine.in_image("/usr/bin/cat", f"/usr/share/doc/{path}")) > 1000
 
 
-def test_the_image_says_what_it_is(engine: Engine) -> None:
+def test_the_image_has_labels_user_and_health_check(engine: Engine) -> None:
     about = engine.inspect("image", engine.image)
     config = about["Config"]
     labels = config["Labels"]
@@ -148,15 +148,15 @@ def test_the_image_says_what_it_is(engine: Engine) -> None:
     assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
     assert re.fullmatch(r"\d+\.\d+\.\d+", labels["org.opencontainers.image.version"])
     assert config["User"] == "1000:1000"
-    check = config.get("Healthcheck") or about["Healthcheck"]  # Podman has it one level higher.
+    check = config.get("Healthcheck") or about["Healthcheck"]  # Podman reports it one level higher.
     assert check["Test"][:3] == ["CMD", "/opt/browser-shell/bin/browser-shell", "health"]
 
 
 @pytest.mark.promise("container:no-shell")
-def test_nothing_of_ours_starts_a_shell(
+def test_no_part_of_the_server_starts_a_shell(
     engine: Engine, network: Network, policy: dict[str, Any], site: Site, tmp_path: Path
 ) -> None:
-    """The X server asks a shell for one thing, to compile its keyboard; a stand-in does that, and notes the rest."""
+    """Only the X server uses a shell, to run xkbcomp. A stand-in runs xkbcomp and records every other command."""
     stand_in = tmp_path / "shell"
     stand_in.write_text(STAND_IN, encoding="utf-8")
     stand_in.chmod(0o755)
@@ -173,7 +173,7 @@ def test_nothing_of_ours_starts_a_shell(
         assert "echo alive" in box.inside("/usr/bin/cat", NOTES).stdout
 
 
-def test_the_health_check_of_the_image_is_green(box: Box) -> None:
+def test_the_health_check_of_the_image_passes(box: Box) -> None:
     checked = box.inside("/opt/browser-shell/bin/browser-shell", "health", "--ready")
     assert checked.returncode == 0
     assert checked.stdout.startswith("live, ready")

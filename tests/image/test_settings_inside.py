@@ -1,4 +1,4 @@
-"""What an operator sets arrives: names of AIO, a key of one's own, the time zone; and pages have letters."""
+"""Settings of the image: AIO variables, public key, time zone, display size, and fonts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.engine import Engine, Network
 from support.pages import Site
 
 ALGORITHM = "ES256"
-# A letter that no font has looks like every other such letter; one that a font has does not.
+# All letters without a font are drawn as the same box.
 LETTERS = """<canvas id=c width=60 height=60></canvas><script>
 const pen = c.getContext('2d', {willReadFrequently: true})
 function picture(letter) {
@@ -28,7 +28,7 @@ report([...'中あ한عहไ😀Aé'].filter(letter => picture(letter) === unkn
 
 @pytest.fixture(scope="module")
 def configured(engine: Engine, network: Network, policy: dict[str, Any]) -> Iterator[Box]:
-    """A box that was given everything."""
+    """A box with many settings."""
     key = make_private_key(ALGORITHM)
     env = {
         "JWT_ALGORITHM": ALGORITHM,
@@ -46,7 +46,7 @@ def configured(engine: Engine, network: Network, policy: dict[str, Any]) -> Iter
         yield box
 
 
-def test_a_key_in_the_read_only_folder_is_the_one_that_counts(configured: Box, site: Site, box: Box) -> None:
+def test_the_key_in_the_read_only_directory_is_used(configured: Box, site: Site, box: Box) -> None:
     assert configured.session().run("open", site.watch("").url).exit_code == 0
     connection = http.client.HTTPConnection("127.0.0.1", configured.server.port, timeout=10)
     connection.request("POST", "/tickets", headers=box.server.authorization)
@@ -54,14 +54,14 @@ def test_a_key_in_the_read_only_folder_is_the_one_that_counts(configured: Box, s
     connection.close()
 
 
-def test_dead_switches_of_aio_make_one_line_and_no_difference(configured: Box) -> None:
+def test_ignored_variables_of_aio_are_logged_once_without_effect(configured: Box) -> None:
     lines = [line for line in configured.server.lines if "settings_ignored" in line]
     assert len(lines) == 1
     assert lines[0].rstrip().endswith("names=MCP_HUB_WAIT_PORTS,DISABLE_JUPYTER,BROWSER_EXTRA_ARGS")
     assert "--no-sandbox" not in configured.output.replace(lines[0], "")
 
 
-def test_pages_live_in_the_operators_time_zone_and_on_a_display_of_that_size(configured: Box, site: Site) -> None:
+def test_pages_have_the_configured_time_zone_and_display_size(configured: Box, site: Site) -> None:
     page = site.watch(
         "<script>report([Intl.DateTimeFormat().resolvedOptions().timeZone, screen.width, screen.height])</script>"
     )
@@ -69,7 +69,7 @@ def test_pages_live_in_the_operators_time_zone_and_on_a_display_of_that_size(con
     page.saw(["Asia/Singapore", 1024, 768])
 
 
-def test_there_are_letters_for_the_worlds_scripts(configured: Box, site: Site) -> None:
+def test_fonts_cover_the_tested_scripts(configured: Box, site: Site) -> None:
     page = site.watch(f"<meta charset=utf-8>{LETTERS}")
     configured.session().ok("open", page.url)
     page.saw("")

@@ -1,4 +1,4 @@
-"""The AIO overlay in a container engine, and the results of verify.sh."""
+"""The AIO overlay in an engine, and the report of verify.sh."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 VERIFY = ROOT / "deploy" / "aio" / "verify.sh"
-# AIO begins as root and makes its account, so these stay; everything else can go.
+# AIO starts as root and creates its account, which needs these six capabilities.
 LOCKS = (
     *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--memory", "2g", "--pids-limit", "512"),
     *(word for name in ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID") for word in ("--cap-add", name)),
@@ -21,7 +21,7 @@ _LINE = re.compile(r"^(PASS|FAIL) ([^:\n]*)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The output of verify.sh."""
+    """Result of verify.sh."""
 
     exit_code: int
     passed: frozenset[str]
@@ -31,21 +31,21 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Aio:
-    """An engine that answers, and the two images in it."""
+    """A running engine with the two images."""
 
     engine: str
     overlay: str
     stand_in: str
     env: dict[str, str]
 
-    def finish(self, *words: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    def finish(self, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self.engine, *words], env=self.env, capture_output=True, text=True, timeout=seconds, check=False
+            [self.engine, *arguments], env=self.env, capture_output=True, text=True, timeout=seconds, check=False
         )
 
-    def do(self, *words: str, seconds: float = 60) -> str:
-        ended = self.finish(*words, seconds=seconds)
-        assert ended.returncode == 0, f"{words}: {ended.stdout}{ended.stderr}"
+    def do(self, *arguments: str, seconds: float = 60) -> str:
+        ended = self.finish(*arguments, seconds=seconds)
+        assert ended.returncode == 0, f"{arguments}: {ended.stdout}{ended.stderr}"
         return ended.stdout.strip()
 
     def verify(self, image: str, *flags: str, only: str = "") -> Report:
@@ -67,14 +67,14 @@ class Aio:
         )
 
 
-class Beginning:
-    """A report that is being written while other tests run."""
+class BackgroundReport:
+    """A run of verify.sh in a thread, while other tests run."""
 
     def __init__(self, aio: Aio, image: str, flags: Sequence[str]) -> None:
         self._reports: list[Report] = []
         self._thread = threading.Thread(target=lambda: self._reports.append(aio.verify(image, *flags)))
         self._thread.start()
 
-    def report(self) -> Report:
+    def wait(self) -> Report:
         self._thread.join(320)
         return self._reports[0]

@@ -1,4 +1,4 @@
-"""The image as a running container, behind every lock, seen from outside and from the machine's kernel."""
+"""The image as a running container with every lock, observed from outside and through /proc of the host."""
 
 from __future__ import annotations
 
@@ -62,25 +62,25 @@ class Box:
 
     @property
     def pid(self) -> int:
-        """The container's first process, as the machine numbers it."""
+        """Host pid of the container's first process."""
         return int(self.engine.inspect("container", self.name)["State"]["Pid"])
 
     def session(self, session_id: str = "s1") -> Session:
         return self.server.session(session_id)
 
     def processes(self) -> list[int]:
-        """Every process of the container, as the machine numbers them, by the container's process namespace."""
-        mine = (Path("/proc") / str(self.pid) / "cgroup").read_text()
-        return [pid for pid in _all_pids() if _cgroup(pid) == mine]
+        """Host pids of all processes of the container, by cgroup."""
+        cgroup = (Path("/proc") / str(self.pid) / "cgroup").read_text()
+        return [pid for pid in _all_pids() if _cgroup(pid) == cgroup]
 
     def running(self, word: str) -> list[int]:
-        """Return the processes with `word` in their command line."""
+        """Processes with `word` in their command line."""
         return [pid for pid in self.processes() if word in command_line(pid)]
 
     def browser_pid(self) -> int:
-        """Return the pid of Chromium's browser process."""
-        found = self.running("/usr/lib/chromium/chromium")
-        return next(pid for pid in found if "--type=" not in command_line(pid))
+        """Pid of Chromium's browser process."""
+        processes = self.running("/usr/lib/chromium/chromium")
+        return next(pid for pid in processes if "--type=" not in command_line(pid))
 
     def health(self) -> Health:
         return ask_health(Path(f"/proc/{self.pid}/root/tmp/browser-shell/{_DEVTOOLS_PORT}/{SOCKET_NAME}"))
@@ -96,11 +96,11 @@ class Box:
         return str(next(iter(networks.values()))["IPAddress"])
 
     def terminate(self) -> tuple[int, float]:
-        """Send SIGTERM, as `docker stop` does. Return the exit code and the seconds until the exit."""
-        start = time.monotonic()
+        """Send SIGTERM like `docker stop`. Returns the exit code and the seconds until the end."""
+        started_at = time.monotonic()
         self.engine.do("kill", "--signal", "TERM", self.name)
         exit_code = self.server.process.wait(30)
-        return exit_code, time.monotonic() - start
+        return exit_code, time.monotonic() - started_at
 
     @property
     def output(self) -> str:
@@ -118,9 +118,9 @@ def running_box(
     state: Sequence[str] = (),
     config: Mapping[str, str] | None = None,
 ) -> Iterator[Box]:
-    """The image with every lock, its port published on loopback, its policy read-only. Gone at the end.
+    """Run the image with every lock, and remove the container at the end.
 
-    `state` are flags that mount the state; without them it is a folder of this machine, whose audit log tests can read.
+    `state` are flags that mount the state. By default it is a directory of the host, where tests can read the log.
     `config` are more files beside the policy.
     """
     directory = Path(tempfile.mkdtemp(prefix="bsb-"))
@@ -146,7 +146,7 @@ def running_box(
         *flags,
         engine.image,
     )
-    start = time.monotonic()
+    started_at = time.monotonic()
     server = Server(
         process=start_process(argv, engine.env),
         runtime=directory,
@@ -159,7 +159,7 @@ def running_box(
         assert server.port == port
         box = Box(engine=engine, name=name, server=server, ready_seconds=0)
         box.wait_healthy(seconds=30)
-        box.ready_seconds = time.monotonic() - start
+        box.ready_seconds = time.monotonic() - started_at
         yield box
     finally:
         engine.finish("rm", "--force", "--volumes", name)

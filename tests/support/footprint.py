@@ -1,4 +1,4 @@
-"""Memory and times of a running box, read from the kernel and from the engine."""
+"""Memory, size and build time of the image, from /proc of the host and from the engine."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ RESULTS = ROOT / "build"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Memory of all processes of a box, in MB."""
+    """Memory of all processes of a box."""
 
     pss_mb: float
-    """Each page shared among those who use it, so the sum is what the box takes from the machine."""
+    """Sum of PSS: each shared page is divided among the processes that map it."""
     cgroup_mb: float
-    """Memory that the kernel charges to the container, without cached files."""
+    """Memory that the kernel charges to the container, without page cache."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Footprint:
-    """One image on one engine."""
+    """Measurements of one image on one engine."""
 
     engine: str
     image_mb: float = 0
@@ -43,7 +43,7 @@ class Footprint:
     back_seconds: float = 0
     code_build_seconds: float = 0
     load_average: float = 0
-    """Load average of the machine over five minutes."""
+    """Load average of the host over five minutes, to judge the times by."""
     kinds: list[str] = field(default_factory=list)
     memory: dict[int, Memory] = field(default_factory=dict)
     """By number of sessions."""
@@ -59,7 +59,7 @@ def memory_of(box: Box) -> Memory:
 
 
 def kinds_of(box: Box) -> list[str]:
-    """The kinds of program that run; Chromium's many processes are one kind."""
+    """Kinds of running programs. All processes of Chromium are one kind."""
     kinds = {
         "/opt/browser-shell/bin/python": "browser-shell (server)",
         "/usr/bin/Xtigervnc": "Xtigervnc",
@@ -67,12 +67,12 @@ def kinds_of(box: Box) -> list[str]:
         "/usr/lib/chromium/chromium": "chromium",
         "/usr/local/lib/browser-shell/agent-browser": "agent-browser",
     }
-    found = set()
+    running = set()
     for pid in box.processes():
-        words = command_line(pid)
-        if words:
-            found.add(next((kind for prefix, kind in kinds.items() if words.startswith(prefix)), words[:60]))
-    return sorted(found)
+        command = command_line(pid)
+        if command:
+            running.add(next((kind for prefix, kind in kinds.items() if command.startswith(prefix)), command[:60]))
+    return sorted(running)
 
 
 def image_bytes(engine: Engine) -> int:
@@ -80,11 +80,11 @@ def image_bytes(engine: Engine) -> int:
 
 
 def gzip_bytes(engine: Engine) -> int:
-    """Return the size of the saved image, compressed as registries do. Cached until the image changes."""
+    """Size of the saved image, compressed like in a registry. Cached per image id."""
     digest = str(engine.inspect("image", engine.image)["Id"]).removeprefix("sha256:")
-    kept = RESULTS / f"gzip-{digest[:24]}"
+    cached = RESULTS / f"gzip-{digest[:24]}"
     with contextlib.suppress(OSError, ValueError):
-        return int(kept.read_text(encoding="ascii"))
+        return int(cached.read_text(encoding="ascii"))
     total, compressor = 0, zlib.compressobj(6, wbits=31)
     with subprocess.Popen(engine.argv("save", engine.image), env=engine.env, stdout=subprocess.PIPE) as saving:
         assert saving.stdout is not None
@@ -93,17 +93,17 @@ def gzip_bytes(engine: Engine) -> int:
     total += len(compressor.flush())
     assert saving.returncode == 0
     RESULTS.mkdir(exist_ok=True)
-    kept.write_text(str(total), encoding="ascii")
+    cached.write_text(str(total), encoding="ascii")
     return total
 
 
 def code_build_seconds(engine: Engine) -> float:
-    """How long a build takes after one line of the server has changed."""
+    """Build time after a change of one line of the server."""
     return changed_build_seconds(engine, "src/browser_shell/__init__.py")
 
 
 def changed_build_seconds(engine: Engine, file: str) -> float:
-    """How long a build takes after one comment was added to this file."""
+    """Build time after a comment was added to `file`."""
     with tempfile.TemporaryDirectory(prefix="bsi-") as directory:
         context = Path(directory) / "context"
         shutil.copytree(ROOT, context, ignore=_unneeded)
@@ -111,14 +111,14 @@ def changed_build_seconds(engine: Engine, file: str) -> float:
         changed.write_text(f"{changed.read_text()}\n# {time.time_ns()}\n")
         before = str(engine.inspect("image", engine.image)["Id"])
         try:
-            start = time.monotonic()
-            # The script writes how long the build itself took, without looking for engine and bases.
+            started_at = time.monotonic()
+            # The script writes the time of the build alone, without the search for engine and base images.
             subprocess.run(
                 [context / "scripts" / "image", engine.name], env=engine.env, check=True, capture_output=True
             )
-            print(f"scripts/image as a whole: {time.monotonic() - start:.1f} s")
-            took = json.loads((context / "build" / f"image-build-{engine.name}.json").read_text())
-            return float(took["seconds"])
+            print(f"scripts/image as a whole: {time.monotonic() - started_at:.1f} s")
+            build = json.loads((context / "build" / f"image-build-{engine.name}.json").read_text())
+            return float(build["seconds"])
         finally:
             built = str(engine.inspect("image", engine.image)["Id"])
             engine.do("tag", before, engine.image)
@@ -139,7 +139,7 @@ def _pss_bytes(pid: int) -> int:
 
 
 def _cgroup_bytes(pid: int) -> int:
-    """Anonymous, shared and kernel memory of the container: all that it is charged but cached files."""
+    """Anonymous, shared and kernel memory of the container, without page cache."""
     for line in (Path("/proc") / str(pid) / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         first = Path("/sys/fs/cgroup/memory") / path.lstrip("/")
@@ -151,7 +151,7 @@ def _cgroup_bytes(pid: int) -> int:
         if controllers == "" and (second / "memory.current").exists():
             stat = _numbers(second / "memory.stat")
             return int((second / "memory.current").read_text()) - stat["file"] + stat["shmem"]
-    raise AssertionError("this machine does not say how much memory the container uses")
+    raise AssertionError("no memory cgroup of the container was found")
 
 
 def _numbers(path: Path) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What the kernel says about the processes of a server."""
+"""Facts about processes, from /proc."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LISTEN = "0A"
 
 
 def state(pid: int) -> str:
-    """The letter of `ps`: R, S, Z and so on; empty when there is no such process."""
+    """State letter as in `ps`: R, S, Z and so on; empty when there is no such process."""
     fields = _stat(pid)
     return fields[0] if fields else ""
 
@@ -19,7 +19,7 @@ def alive(pid: int) -> bool:
 
 
 def descendants(root: int) -> list[int]:
-    """Children, and theirs. A server collects its daemons' orphans, so nothing of it escapes this list."""
+    """All descendants. A server is a subreaper, so its orphaned daemons are included."""
     parents = {int(entry.name): _parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
     found = [root]
     for pid in found:
@@ -39,7 +39,7 @@ def argv(pid: int) -> list[str]:
 
 
 def program(pid: int) -> str:
-    """The file name of what runs; Chromium's children show their whole command line as one word."""
+    """File name of the program. Children of Chromium show their command line as one word."""
     return Path(argv(pid)[0].split(" ")[0]).name if argv(pid) else ""
 
 
@@ -68,7 +68,7 @@ def _sockets(pid: int) -> set[str]:
     found: set[str] = set()
     with suppress(OSError):  # The process has ended.
         for entry in list(Path(f"/proc/{pid}/fd").iterdir()):
-            with suppress(OSError):  # This one was closed, and the others may not have been.
+            with suppress(OSError):  # This descriptor was closed meanwhile.
                 target = str(entry.readlink())
                 if target.startswith("socket:["):
                     found.add(target[8:-1])
@@ -89,5 +89,5 @@ def _stat(pid: int) -> list[str]:
 
 
 def open_files() -> int:
-    """Of this process."""
+    """Number of open file descriptors of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))

@@ -1,6 +1,6 @@
-"""Runs a program on a machine that allows no user namespaces: `python without_namespaces.py PROGRAM ARGUMENT...`.
+"""Run a program where no user namespace can be created: `python without_namespaces.py PROGRAM ARGUMENT...`.
 
-The machine is a user namespace of its own in which every account is itself and the limit is zero.
+The program runs in a user namespace that maps every account to itself and whose limit of namespaces is zero.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ CLONE_NEWUSER = 0x10000000
 
 
 def main() -> int:
-    ready_to_map, tell_mapped = os.pipe(), os.pipe()
+    ready_to_map, mapped = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         if ctypes.CDLL(None).unshare(CLONE_NEWUSER) != 0:
             os._exit(99)
         os.write(ready_to_map[1], b"x")
-        os.read(tell_mapped[0], 1)
+        os.read(mapped[0], 1)
         Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
         os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606  no shell is the point
     os.read(ready_to_map[0], 1)
@@ -29,7 +29,7 @@ def main() -> int:
         Path(f"/proc/{child}/setgroups").write_text("deny", encoding="ascii")
     for name in ("uid_map", "gid_map"):
         Path(f"/proc/{child}/{name}").write_text(id_map, encoding="ascii")
-    os.write(tell_mapped[1], b"x")
+    os.write(mapped[1], b"x")
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

@@ -1,4 +1,4 @@
-"""The wheel holds exactly the package of this repository."""
+"""The wheel contains the files of this repository."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
-_LEFT_BEHIND = {"__pycache__"}
+_EXCLUDED = {"__pycache__"}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Build the wheel as the images do, without a package index."""
+    """Build like the images do, without downloads."""
     directory = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)],
@@ -30,24 +30,24 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def test_the_wheel_carries_every_file_of_the_package_unchanged(wheel: zipfile.ZipFile) -> None:
-    ours = {
+def test_the_wheel_contains_every_file_of_the_package_unchanged(wheel: zipfile.ZipFile) -> None:
+    sources = {
         path.relative_to(SOURCES).as_posix(): path.read_bytes()
         for path in (SOURCES / "browser_shell").rglob("*")
-        if path.is_file() and not _LEFT_BEHIND & set(path.parts)
+        if path.is_file() and not _EXCLUDED & set(path.parts)
     }
     shipped = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
-    assert shipped == ours
+    assert shipped == sources
 
 
-def test_the_wheel_carries_what_is_read_at_run_time_and_is_not_imported(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_files_that_are_read_but_not_imported(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
     assert "browser_shell/browser/chromium/jail_child.py" in names
     page = {name for name in names if name.startswith("browser_shell/viewer/page/")}
     assert {Path(name).suffix for name in page} >= {".html", ".js", ".css", ".svg"}
 
 
-def test_the_wheel_brings_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
     (points,) = [name for name in wheel.namelist() if name.endswith("/entry_points.txt")]
     parser = configparser.ConfigParser()
     parser.read_string(wheel.read(points).decode())

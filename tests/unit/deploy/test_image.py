@@ -1,4 +1,4 @@
-"""The files of the image agree with the rest of the repository, and its filter allows no more than is explained."""
+"""Files of the image: pins, marker, and the permitted system calls of the seccomp profile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from browser_shell.settings import DRIVER_VERSION, IMAGE_MARKER, NOVNC_VERSION
 ROOT = Path(__file__).parents[3]
 IMAGE = ROOT / "deploy" / "image"
 PIN = re.compile(r"^((?:agent_browser|novnc)_(?:version|integrity))=(\S+)$", re.MULTILINE)
-# Looking into other processes, the kernel's own programs and keys, other namespaces, and ways around this filter.
+# Access to other processes, kernel programs and keys, other namespaces, and ways around the filter.
 NEVER = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "process_madvise"),
     *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register"),
@@ -33,7 +33,7 @@ def rules() -> list[dict[str, Any]]:
     return list(profile["syscalls"])
 
 
-def test_the_image_has_the_parts_that_an_installation_has() -> None:
+def test_image_and_installation_pin_the_same_versions() -> None:
     installed = dict(PIN.findall((ROOT / "scripts" / "install").read_text(encoding="utf-8")))
     assert len(installed) == 4
     assert dict(PIN.findall((IMAGE / "fetch-npm-parts.sh").read_text(encoding="utf-8"))) == installed
@@ -42,7 +42,7 @@ def test_the_image_has_the_parts_that_an_installation_has() -> None:
     assert f"/novnc-{NOVNC_VERSION} " in dockerfile
 
 
-def test_the_image_is_marked_as_one() -> None:
+def test_the_image_contains_the_marker_file() -> None:
     assert f" /dev/null /code{IMAGE_MARKER}\n" in (IMAGE / "Dockerfile").read_text(encoding="utf-8")
 
 
@@ -53,14 +53,14 @@ def test_no_file_of_the_image_names_a_registry() -> None:
 
 
 @pytest.mark.promise("container:filter-is-minimal")
-def test_the_filter_never_allows_what_breaks_out(rules: list[dict[str, Any]]) -> None:
+def test_the_filter_permits_no_dangerous_system_call(rules: list[dict[str, Any]]) -> None:
     allowed = {name for rule in rules for name in rule["names"] if rule["action"] == "SCMP_ACT_ALLOW"}
     assert allowed & set(NEVER) == set()
     assert len(allowed) < 260
 
 
 @pytest.mark.promise("container:filter-is-minimal")
-def test_what_docker_does_not_allow_is_bound_to_the_jails_own_arguments(rules: list[dict[str, Any]]) -> None:
+def test_calls_beyond_dockers_default_are_limited_to_the_jails_arguments(rules: list[dict[str, Any]]) -> None:
     added = {(rule["names"][0], json.dumps(rule.get("args"))) for rule in rules if rule["comment"].startswith("ADDED")}
     namespaces = jail_helper.CLONE_NEWUSER | jail_helper.CLONE_NEWNET | jail_helper.CLONE_NEWNS
     read_only = jail_helper.MS_RDONLY | jail_helper.MS_NOSUID | jail_helper.MS_NODEV | jail_helper.MS_NOEXEC
@@ -86,9 +86,9 @@ def test_what_docker_does_not_allow_is_bound_to_the_jails_own_arguments(rules: l
 
 
 @pytest.mark.promise("container:filter-is-minimal")
-def test_new_sockets_are_bound_to_family_type_and_protocol(rules: list[dict[str, Any]]) -> None:
+def test_new_sockets_are_limited_by_family_type_and_protocol(rules: list[dict[str, Any]]) -> None:
     def conditions(name: str) -> set[tuple[tuple[int, int, int], ...]]:
-        """Of each rule: which argument, by which mask, must be what."""
+        """Index, mask and value of each argument, by rule."""
         found = set()
         for rule in rules:
             if name in rule["names"]:
@@ -107,7 +107,7 @@ def test_new_sockets_are_bound_to_family_type_and_protocol(rules: list[dict[str,
 
 
 @pytest.mark.promise("container:filter-is-minimal")
-def test_options_of_sockets_end_below_the_firewall_and_ipsec(rules: list[dict[str, Any]]) -> None:
+def test_socket_options_exclude_the_firewall_and_ipsec(rules: list[dict[str, Any]]) -> None:
     found = [rule["args"] for rule in rules if "setsockopt" in rule["names"]]
     seen = {tuple((one["index"], one["op"].removeprefix("SCMP_CMP_"), one["value"]) for one in args) for args in found}
     first_forbidden = {socket.IPPROTO_IP: 16, socket.IPPROTO_TCP: 31, socket.IPPROTO_IPV6: 34}
@@ -118,7 +118,7 @@ def test_options_of_sockets_end_below_the_firewall_and_ipsec(rules: list[dict[st
     }
 
 
-def test_every_addition_is_explained() -> None:
+def test_every_call_beyond_dockers_default_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "image.md").read_text(encoding="utf-8")
     for name in ("clone", "unshare", "chroot", "mount"):
         assert re.search(rf"(?m)^\| `{name}` \|", text), name
