@@ -1,3 +1,3 @@
 """A locked-down browser for AI agents."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
