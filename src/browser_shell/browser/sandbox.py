@@ -11,8 +11,8 @@ import anyio.to_thread
 
 from browser_shell.browser.driver.actions import (
     Action,
-    GetUrl,
     OutputFile,
+    PageAction,
     SwitchTab,
     driver_actions,
     file_action,
@@ -217,7 +217,7 @@ class BrowserSandbox:
             return succeeded(plan, reply)
         if plan.name in _HISTORY and "navigated or closed" in reply.error:
             # The navigation happened; the driver lost the connection to the previous document.
-            reply = await self.driver.run(session.name, [GetUrl()], seconds=_RECOVERY_SECONDS)
+            reply = await self.driver.run(session.name, [PageAction(action="url")], seconds=_RECOVERY_SECONDS)
             return succeeded(plan, reply) if reply.success else failed(plan, reply)
         if is_wedged(reply):
             # The daemon still waits for the page and would delay the next call too.

@@ -1,8 +1,8 @@
 """Requests to agent-browser's daemon, and the step from a plan to them.
 
-Each action is a dataclass with a closed set of fields, so client text can only ever be a value. The daemon itself
-accepts more keys: a `wait` with `function` runs JavaScript, and a `launch` with `initScripts` runs a local file. No
-class here has such a field.
+Each kind of request is a dataclass with a closed set of fields, so client text can only ever be a value. The daemon
+itself accepts more keys: a `wait` with `function` runs JavaScript, and a `launch` with `initScripts` runs a local file.
+No class here has such a field.
 """
 
 from __future__ import annotations
@@ -10,149 +10,90 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal
+from typing import Literal, TypeAlias
 
 from browser_shell.browser.driver.selectors import driver_selector
 from browser_shell.core.json_values import JsonObject
 from browser_shell.core.plans import BrowserCommand
 
-DEFAULT_SCROLL_PIXELS = 300
+_DEFAULT_SCROLL_PIXELS = 300
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputFile:
-    """The file that the driver writes a screenshot or PDF to. The server chooses all of it."""
-
-    path: str
-    image_format: str
-    image_quality: int
+PageActionName: TypeAlias = Literal["back", "forward", "reload", "url", "title"]
+ElementActionName: TypeAlias = Literal[
+    "click", "dblclick", "hover", "focus", "check", "uncheck", "gettext", "isvisible", "isenabled", "ischecked"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One request. `None` fields are left out; `max_depth` becomes `maxDepth`."""
-
-    action: ClassVar[str]
+    """One request. Every subclass has a field `action`."""
 
     def encode(self, request_id: str) -> bytes:
-        """One line of JSON."""
-        request: JsonObject = {"id": request_id, "action": self.action}
+        """One line of JSON. Leaves out fields that are None, and writes `max_depth` as `maxDepth`."""
+        request: JsonObject = {"id": request_id}
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None:
-                head, *rest = field.name.split("_")
-                request[head + "".join(map(str.capitalize, rest))] = list(value) if isinstance(value, tuple) else value
+                first, *others = field.name.split("_")
+                request[first + "".join(map(str.capitalize, others))] = value
         return json.dumps(request).encode("ascii") + b"\n"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ping(Action):
-    """An action that does not exist. The daemon handles one request at a time, so its error reply shows that it is
-    idle.
-    """
+    """An action that does not exist. The daemon handles one request at a time, so any reply shows that it is idle."""
 
-    action = "ping"
+    action: Literal["ping"] = "ping"
 
 
-class Back(Action):
-    action = "back"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAction(Action):
+    action: PageActionName
 
 
-class Forward(Action):
-    action = "forward"
-
-
-class Reload(Action):
-    action = "reload"
-
-
-class GetUrl(Action):
-    action = "url"
-
-
-class GetTitle(Action):
-    action = "title"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementAction(Action):
+    action: ElementActionName
+    selector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Navigate(Action):
-    action = "navigate"
+    action: Literal["navigate"] = "navigate"
     url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchTab(Action):
-    action = "tab_switch"
+    action: Literal["tab_switch"] = "tab_switch"
     tab_id: str
     """A DevTools target id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(Action):
-    action = "snapshot"
-    interactive: bool | None = None
-    compact: bool | None = None
-    urls: bool | None = None
-    cursor: bool | None = None
-    delta: bool | None = None
-    full: bool | None = None
+    action: Literal["snapshot"] = "snapshot"
+    interactive: bool = False
+    compact: bool = False
+    urls: bool = False
+    cursor: bool = False
+    delta: bool = False
+    full: bool = False
     max_depth: int | None = None
     selector: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OnElement(Action):
+class Fill(Action):
+    action: Literal["fill"] = "fill"
     selector: str
-
-
-class Click(_OnElement):
-    action = "click"
-
-
-class DoubleClick(_OnElement):
-    action = "dblclick"
-
-
-class Hover(_OnElement):
-    action = "hover"
-
-
-class Focus(_OnElement):
-    action = "focus"
-
-
-class Check(_OnElement):
-    action = "check"
-
-
-class Uncheck(_OnElement):
-    action = "uncheck"
-
-
-class GetText(_OnElement):
-    action = "gettext"
-
-
-class IsVisible(_OnElement):
-    action = "isvisible"
-
-
-class IsEnabled(_OnElement):
-    action = "isenabled"
-
-
-class IsChecked(_OnElement):
-    action = "ischecked"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fill(_OnElement):
-    action = "fill"
     value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Type(_OnElement):
-    action = "type"
+class Type(Action):
+    action: Literal["type"] = "type"
+    selector: str
     text: str
 
 
@@ -160,26 +101,27 @@ class Type(_OnElement):
 class InsertText(Action):
     """Insert text at the focus without key events."""
 
-    action = "keyboard"
-    text: str
+    action: Literal["keyboard"] = "keyboard"
     subaction: Literal["insertText"] = "insertText"
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Press(Action):
-    action = "press"
+    action: Literal["press"] = "press"
     key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Select(_OnElement):
-    action = "select"
+class Select(Action):
+    action: Literal["select"] = "select"
+    selector: str
     values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scroll(Action):
-    action = "scroll"
+    action: Literal["scroll"] = "scroll"
     direction: str
     amount: int
     """Pixels."""
@@ -187,45 +129,35 @@ class Scroll(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sleep(Action):
-    action = "wait"
+class Wait(Action):
+    """Wait for an element, for a text, or, with neither, for the whole timeout."""
+
+    action: Literal["wait"] = "wait"
     timeout: int
     """Milliseconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitForElement(Action):
-    action = "wait"
-    selector: str
-    state: str
-    timeout: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitForText(Action):
-    action = "wait"
-    text: str
-    timeout: int
+    selector: str | None = None
+    state: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitForUrl(Action):
-    action = "waitforurl"
+    action: Literal["waitforurl"] = "waitforurl"
+    timeout: int
     url: str
     """A glob pattern."""
-    timeout: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitForLoadState(Action):
-    action = "waitforloadstate"
-    state: str
+    action: Literal["waitforloadstate"] = "waitforloadstate"
     timeout: int
+    state: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screenshot(Action):
-    action = "screenshot"
+    action: Literal["screenshot"] = "screenshot"
     path: str
     full_page: bool
     annotate: bool
@@ -237,8 +169,17 @@ class Screenshot(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pdf(Action):
-    action = "pdf"
+    action: Literal["pdf"] = "pdf"
     path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFile:
+    """The file that the driver writes a screenshot or PDF to. The server chooses all of it."""
+
+    path: str
+    image_format: str
+    image_quality: int
 
 
 def driver_actions(plan: BrowserCommand, *, wait_ms: int) -> Sequence[Action]:
@@ -260,7 +201,7 @@ def file_action(plan: BrowserCommand, file: OutputFile) -> Action:
         annotate="annotate" in plan.options,
         format=file.image_format,
         quality=file.image_quality,
-        selector=driver_selector(plan.operands[0]) if plan.operands else None,
+        selector=_selector(plan) if plan.operands else None,
     )
 
 
@@ -270,57 +211,8 @@ def requested_sleep_ms(plan: BrowserCommand) -> int | None:
     return int(operand) if operand.isascii() and operand.isdigit() else None
 
 
-def _type(plan: BrowserCommand) -> Sequence[Action]:
-    selector, text = driver_selector(plan.operands[0]), plan.operands[1]
-    if "\t" in text:
-        # `type` would press the Tab key, which types nothing and may move the focus to another field.
-        return [Focus(selector=selector), InsertText(text=text)]
-    return [Type(selector=selector, text=text)]
-
-
-def _question(plan: BrowserCommand) -> Action:
-    """`get url|title`, `get text SEL` and `is visible|enabled|checked SEL`."""
-    subject, *selectors = plan.operands
-    if subject in _ELEMENT_QUESTIONS:
-        return _ELEMENT_QUESTIONS[subject](selector=driver_selector(selectors[0]))
-    return GetUrl() if subject == "url" else GetTitle()
-
-
-def _snapshot(plan: BrowserCommand) -> Snapshot:
-    def switch(name: str) -> bool | None:
-        return True if name in plan.options else None
-
-    depth, full = plan.options.get("depth"), switch("full")
-    return Snapshot(
-        interactive=switch("interactive"),
-        compact=switch("compact"),
-        urls=switch("urls"),
-        cursor=switch("cursor"),
-        # A full snapshot is a kind of delta: it sets the state that the next delta is compared with.
-        delta=switch("delta") or full,
-        full=full,
-        max_depth=int(depth) if depth is not None else None,
-        selector=_selector_option(plan),
-    )
-
-
-def _scroll(plan: BrowserCommand) -> Scroll:
-    direction, pixels = (*plan.operands, *("down", str(DEFAULT_SCROLL_PIXELS))[len(plan.operands) :])
-    return Scroll(direction=direction, amount=int(pixels), selector=_selector_option(plan))
-
-
-def _wait(plan: BrowserCommand, wait_ms: int) -> Action:
-    sleep_ms = requested_sleep_ms(plan)
-    if sleep_ms is not None:
-        return Sleep(timeout=min(sleep_ms, wait_ms))
-    if plan.operands:
-        state = plan.options.get("state", "visible")
-        return WaitForElement(selector=plan.operands[0], state=state, timeout=wait_ms)
-    if "text" in plan.options:
-        return WaitForText(text=plan.options["text"], timeout=wait_ms)
-    if "url" in plan.options:
-        return WaitForUrl(url=plan.options["url"], timeout=wait_ms)
-    return WaitForLoadState(state=plan.options["load"], timeout=wait_ms)
+def _selector(plan: BrowserCommand) -> str:
+    return driver_selector(plan.operands[0])
 
 
 def _selector_option(plan: BrowserCommand) -> str | None:
@@ -328,33 +220,88 @@ def _selector_option(plan: BrowserCommand) -> str | None:
     return driver_selector(selector) if selector is not None else None
 
 
-def _on_element(action: type[_OnElement]) -> Callable[[BrowserCommand], Action]:
-    return lambda plan: action(selector=driver_selector(plan.operands[0]))
+def _type(plan: BrowserCommand) -> Sequence[Action]:
+    text = plan.operands[1]
+    if "\t" in text:
+        # `type` would press the Tab key, which types nothing and may move the focus to another field.
+        return [ElementAction(action="focus", selector=_selector(plan)), InsertText(text=text)]
+    return [Type(selector=_selector(plan), text=text)]
 
 
-_ELEMENT_QUESTIONS: dict[str, type[_OnElement]] = {
-    "text": GetText,
-    "visible": IsVisible,
-    "enabled": IsEnabled,
-    "checked": IsChecked,
-}
+def _get(plan: BrowserCommand) -> Action:
+    match plan.operands:
+        case ("text", selector):
+            return ElementAction(action="gettext", selector=driver_selector(selector))
+        case ("title",):
+            return PageAction(action="title")
+        case _:
+            return PageAction(action="url")
+
+
+def _is(plan: BrowserCommand) -> Action:
+    names: dict[str, ElementActionName] = {"visible": "isvisible", "enabled": "isenabled", "checked": "ischecked"}
+    question, selector = plan.operands
+    return ElementAction(action=names[question], selector=driver_selector(selector))
+
+
+def _snapshot(plan: BrowserCommand) -> Snapshot:
+    depth, options = plan.options.get("depth"), plan.options
+    return Snapshot(
+        interactive="interactive" in options,
+        compact="compact" in options,
+        urls="urls" in options,
+        cursor="cursor" in options,
+        # A full snapshot is a kind of delta: it sets the state that the next delta is compared with.
+        delta="delta" in options or "full" in options,
+        full="full" in options,
+        max_depth=int(depth) if depth is not None else None,
+        selector=_selector_option(plan),
+    )
+
+
+def _scroll(plan: BrowserCommand) -> Scroll:
+    direction, pixels = (*plan.operands, *("down", str(_DEFAULT_SCROLL_PIXELS))[len(plan.operands) :])
+    return Scroll(direction=direction, amount=int(pixels), selector=_selector_option(plan))
+
+
+def _wait(plan: BrowserCommand, wait_ms: int) -> Action:
+    options, sleep_ms = plan.options, requested_sleep_ms(plan)
+    if sleep_ms is not None:
+        return Wait(timeout=min(sleep_ms, wait_ms))
+    if plan.operands:
+        return Wait(timeout=wait_ms, selector=plan.operands[0], state=options.get("state", "visible"))
+    if "text" in options:
+        return Wait(timeout=wait_ms, text=options["text"])
+    if "url" in options:
+        return WaitForUrl(timeout=wait_ms, url=options["url"])
+    return WaitForLoadState(timeout=wait_ms, state=options["load"])
+
+
+def _on_page(name: PageActionName) -> Callable[[BrowserCommand], Action]:
+    return lambda _: PageAction(action=name)
+
+
+def _on_element(name: ElementActionName) -> Callable[[BrowserCommand], Action]:
+    return lambda plan: ElementAction(action=name, selector=_selector(plan))
+
+
 _BUILDERS: dict[str, Callable[[BrowserCommand], Action]] = {
+    "back": _on_page("back"),
+    "forward": _on_page("forward"),
+    "reload": _on_page("reload"),
+    "click": _on_element("click"),
+    "dblclick": _on_element("dblclick"),
+    "hover": _on_element("hover"),
+    "focus": _on_element("focus"),
+    "check": _on_element("check"),
+    "uncheck": _on_element("uncheck"),
     "open": lambda plan: Navigate(url=plan.operands[0]),
-    "back": lambda _: Back(),
-    "forward": lambda _: Forward(),
-    "reload": lambda _: Reload(),
-    "get": _question,
-    "is": _question,
+    "get": _get,
+    "is": _is,
     "snapshot": _snapshot,
-    "click": _on_element(Click),
-    "dblclick": _on_element(DoubleClick),
-    "hover": _on_element(Hover),
-    "focus": _on_element(Focus),
-    "check": _on_element(Check),
-    "uncheck": _on_element(Uncheck),
-    "fill": lambda plan: Fill(selector=driver_selector(plan.operands[0]), value=plan.operands[1]),
+    "fill": lambda plan: Fill(selector=_selector(plan), value=plan.operands[1]),
     "press": lambda plan: Press(key=plan.operands[0]),
-    "select": lambda plan: Select(selector=driver_selector(plan.operands[0]), values=plan.operands[1:]),
+    "select": lambda plan: Select(selector=_selector(plan), values=plan.operands[1:]),
     "scroll": _scroll,
 }
 """The commands that are one action of the driver."""

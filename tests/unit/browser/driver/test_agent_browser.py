@@ -8,12 +8,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from browser_shell.browser.driver.actions import GetUrl
+from browser_shell.browser.driver.actions import PageAction
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans
 from support.processes import alive, open_files
 
+GET_URL = PageAction(action="url")
 DAEMON = """
 import json, os, socket, sys, time
 place = os.environ["AGENT_BROWSER_SOCKET_DIR"]
@@ -107,7 +108,7 @@ async def test_one_daemon_serves_all_commands_of_a_session(
     assert await driver.make_ready("a", "target")
     assert not await driver.make_ready("a", "target")
     for _ in range(3):
-        assert (await driver.run("a", [GetUrl(), GetUrl()], seconds=20)).success
+        assert (await driver.run("a", [GET_URL, GET_URL], seconds=20)).success
     assert len(started(tmp_path)) == 1
 
 
@@ -122,7 +123,7 @@ async def test_a_daemon_that_died_is_replaced_before_the_next_command(
     orphans.kill_now(identity)
     assert await is_gone(first)
     assert await driver.make_ready("a", "target")
-    assert (await driver.run("a", [GetUrl()], seconds=20)).success
+    assert (await driver.run("a", [GET_URL], seconds=20)).success
     assert len(started(tmp_path)) == 2
 
 
@@ -142,14 +143,14 @@ async def test_a_daemon_that_dies_during_a_command_is_an_error(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(kill)
         with pytest.raises(SandboxUnavailable):
-            await driver.run("a", [GetUrl()], seconds=20)
+            await driver.run("a", [GET_URL], seconds=20)
 
 
 async def test_a_command_without_a_reply_ends_at_its_deadline(driver: AgentBrowserDriver, program: Path) -> None:
     install(program, NEVER_REPLIES)
     await driver.make_ready("a", "target")
     with pytest.raises(ExecutionTimedOut):
-        await driver.run("a", [GetUrl()], seconds=0.1)
+        await driver.run("a", [GET_URL], seconds=0.1)
 
 
 async def test_a_detached_daemon_lives_until_its_session_ends(
@@ -161,7 +162,7 @@ async def test_a_detached_daemon_lives_until_its_session_ends(
     await driver.detach("a")
     assert alive(detached)
     with pytest.raises(SandboxUnavailable, match="no driver"):
-        await driver.run("a", [GetUrl()], seconds=20)
+        await driver.run("a", [GET_URL], seconds=20)
     await driver.kill("a")
     assert await is_gone(detached)
 

@@ -12,10 +12,11 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from browser_shell.browser.driver.actions import GetTitle, GetUrl
+from browser_shell.browser.driver.actions import PageAction
 from browser_shell.browser.driver.connection import MAX_REPLY_BYTES, DaemonConnection, connect
 from browser_shell.core.errors import SandboxUnavailable
 
+GET_URL, GET_TITLE = PageAction(action="url"), PageAction(action="title")
 Daemon: TypeAlias = Callable[["Client"], Awaitable[None]]
 
 
@@ -66,8 +67,8 @@ async def test_requests_share_one_connection_and_get_their_own_replies(tmp_path:
             await client.send(reply(request) + b"\n")
 
     async with connected_to(daemon, tmp_path) as connection:
-        assert (await connection.request(GetUrl())).data == {"action": "url"}
-        assert (await connection.request(GetTitle())).data == {"action": "title"}
+        assert (await connection.request(GET_URL)).data == {"action": "url"}
+        assert (await connection.request(GET_TITLE)).data == {"action": "title"}
 
 
 async def test_a_reply_that_arrives_byte_by_byte_is_put_together(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ async def test_a_reply_that_arrives_byte_by_byte_is_put_together(tmp_path: Path)
                 await client.send(bytes([byte]))
 
     async with connected_to(daemon, tmp_path) as connection:
-        assert (await connection.request(GetUrl())).data == {"action": "url"}
+        assert (await connection.request(GET_URL)).data == {"action": "url"}
 
 
 async def test_the_late_reply_to_an_abandoned_request_is_skipped(tmp_path: Path) -> None:
@@ -91,11 +92,11 @@ async def test_the_late_reply_to_an_abandoned_request_is_skipped(tmp_path: Path)
 
     async with connected_to(daemon, tmp_path) as connection:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(connection.request, GetUrl())
+            tasks.start_soon(connection.request, GET_URL)
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
         abandoned.set()
-        assert (await connection.request(GetTitle())).data == {"action": "title"}
+        assert (await connection.request(GET_TITLE)).data == {"action": "title"}
 
 
 async def test_an_oversized_reply_is_an_error_and_the_next_reply_is_read(tmp_path: Path) -> None:
@@ -105,8 +106,8 @@ async def test_an_oversized_reply_is_an_error_and_the_next_reply_is_read(tmp_pat
             await client.send(reply(request, text="x" * size) + b"\n")
 
     async with connected_to(daemon, tmp_path) as connection:
-        assert (await connection.request(GetUrl())).code == "output_too_large"
-        assert (await connection.request(GetTitle())).success
+        assert (await connection.request(GET_URL)).code == "output_too_large"
+        assert (await connection.request(GET_TITLE)).success
 
 
 @pytest.mark.parametrize("partial", [b"", b'{"success":tr'])
@@ -119,7 +120,7 @@ async def test_a_daemon_that_closes_the_connection_is_an_error(tmp_path: Path, p
     async with connected_to(daemon, tmp_path) as connection:
         for _ in range(2):
             with pytest.raises(SandboxUnavailable, match="the driver ended"):
-                await connection.request(GetUrl())
+                await connection.request(GET_URL)
 
 
 async def test_a_socket_without_a_daemon_is_an_error(tmp_path: Path) -> None:
