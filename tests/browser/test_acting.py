@@ -37,7 +37,7 @@ def page(browser: Session, site: Site) -> WatchedPage:
 
 def test_a_click_is_a_real_one(browser: Session, page: WatchedPage) -> None:
     assert browser.ok("click", "#b") == {"clicked": "#b"}
-    page.saw(["click", "b", True])
+    page.wait_for(["click", "b", True])
 
 
 def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -> None:
@@ -45,7 +45,7 @@ def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -
     for selector in (ref, "button#other", "xpath=//button[text()='Other']"):
         page.reports.clear()
         browser.ok("click", selector)
-        page.saw(["click", "other", True])
+        page.wait_for(["click", "other", True])
 
 
 def test_the_page_sees_the_mouse_come_before_it_sees_the_button(browser: Session, site: Site) -> None:
@@ -59,7 +59,7 @@ def test_the_page_sees_the_mouse_come_before_it_sees_the_button(browser: Session
     for _ in range(5):
         page.reports.clear()
         browser.ok("click", "#b")
-        page.saw(["click", True])
+        page.wait_for(["click", True])
         seen = [kind for kind, hovered in page.reports if hovered]
         assert seen == [kind for kind in kinds if kind in seen]
         assert {"mousedown", "mouseup"} <= {*seen}
@@ -67,27 +67,27 @@ def test_the_page_sees_the_mouse_come_before_it_sees_the_button(browser: Session
 
 def test_a_double_click_is_seen_as_one(browser: Session, page: WatchedPage) -> None:
     browser.ok("dblclick", "#b")
-    page.saw(["dblclick", "b", True])
+    page.wait_for(["dblclick", "b", True])
 
 
 def test_hovering_moves_the_mouse_there_and_clicks_nothing(browser: Session, page: WatchedPage) -> None:
     browser.ok("hover", "#other")
-    page.saw(["mouseover", "other", True])
-    assert not any(told[0] == "click" for told in page.reports)
+    page.wait_for(["mouseover", "other", True])
+    assert not any(report[0] == "click" for report in page.reports)
 
 
 def test_focus_puts_the_caret_there(browser: Session, page: WatchedPage) -> None:
     browser.ok("focus", "#i")
-    page.saw(["focusin", "i", True])
+    page.wait_for(["focusin", "i", True])
     browser.ok("press", "q")
-    page.saw(["input", "i", "q"])
+    page.wait_for(["input", "i", "q"])
 
 
 def test_check_and_uncheck_end_in_the_wanted_state(browser: Session, page: WatchedPage) -> None:
     for command, wanted in (("check", True), ("check", True), ("uncheck", False), ("uncheck", False)):
         browser.ok(command, "#box")
         assert browser.ok("is", "checked", "#box")["checked"] is wanted
-    assert [told for told in page.reports if told[:2] == ["change", "box"]] == [
+    assert [report for report in page.reports if report[:2] == ["change", "box"]] == [
         ["change", "box", True],
         ["change", "box", False],
     ]
@@ -95,50 +95,50 @@ def test_check_and_uncheck_end_in_the_wanted_state(browser: Session, page: Watch
 
 def test_check_chooses_a_radio_button(browser: Session, page: WatchedPage) -> None:
     browser.ok("check", "#two")
-    page.saw(["change", "two", True])
+    page.wait_for(["change", "two", True])
     assert browser.ok("is", "checked", "#one")["checked"] is False
 
 
 def test_fill_replaces_what_was_there(browser: Session, page: WatchedPage) -> None:
     browser.ok("fill", "#t", "new")
-    page.saw(["input", "t", "new"])
+    page.wait_for(["input", "t", "new"])
 
 
 def test_fill_with_nothing_empties_the_field(browser: Session, page: WatchedPage) -> None:
     browser.ok("fill", "#t", "")
-    page.saw(["input", "t", ""])
+    page.wait_for(["input", "t", ""])
 
 
 def test_type_adds_key_by_key_and_does_not_echo(browser: Session, page: WatchedPage) -> None:
     outcome = browser.run("type", "#t", "XyZ")
     assert outcome.exit_code == 0
     assert "XyZ" not in outcome.stdout + outcome.stderr
-    values = [told[2] for told in page.reports if told[:2] == ["input", "t"]]
+    values = [report[2] for report in page.reports if report[:2] == ["input", "t"]]
     assert len(values) == 3
     assert values[-1] in ("oldXyZ", "XyZold")
 
 
 def test_numbers_and_booleans_in_argv_are_texts(browser: Session, page: WatchedPage) -> None:
     browser.ok("fill", "#t", 12.5)
-    page.saw(["input", "t", "12.5"])
+    page.wait_for(["input", "t", "12.5"])
     browser.ok("fill", "#t", True)
-    page.saw(["input", "t", "true"])
+    page.wait_for(["input", "t", "true"])
 
 
 def test_select_chooses_by_value(browser: Session, page: WatchedPage) -> None:
     assert browser.ok("select", "#s", "b") == {"selected": ["b"]}
-    page.saw(["change", "s", "b"])
+    page.wait_for(["change", "s", "b"])
 
 
 def test_select_chooses_several(browser: Session, page: WatchedPage) -> None:
     browser.ok("select", "#m", "x", "z")
-    page.saw(["change", "m", ["x", "z"]])
+    page.wait_for(["change", "m", ["x", "z"]])
 
 
 def test_select_of_a_choice_that_is_not_there_fails(browser: Session, page: WatchedPage) -> None:
     outcome = browser.run("select", "#s", "cherry")
     assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED")
-    assert not any(told[:2] == ["change", "s"] for told in page.reports)
+    assert not any(report[:2] == ["change", "s"] for report in page.reports)
 
 
 def test_press_sends_keys_and_combinations(browser: Session, page: WatchedPage) -> None:
@@ -157,7 +157,7 @@ def test_control_a_selects_so_that_the_next_key_replaces(browser: Session, page:
     browser.ok("focus", "#t")
     browser.ok("press", "Control+a")
     browser.ok("press", "Q")
-    page.saw(["input", "t", "Q"])
+    page.wait_for(["input", "t", "Q"])
 
 
 def test_a_date_field_takes_keys(browser: Session, site: Site) -> None:
@@ -166,7 +166,7 @@ def test_a_date_field_takes_keys(browser: Session, site: Site) -> None:
     browser.ok("focus", "#d")
     for key in "12252016":
         browser.ok("press", key)
-    dated.saw("2016-12-25")
+    dated.wait_for("2016-12-25")
 
 
 def test_scroll_moves_the_page_each_way(browser: Session, page: WatchedPage) -> None:
@@ -177,19 +177,19 @@ def test_scroll_moves_the_page_each_way(browser: Session, page: WatchedPage) -> 
         (("scroll", "left", 100), [150, 300]),
     ):
         browser.ok(*argv)
-        page.saw(["scrolled", *place])
+        page.wait_for(["scrolled", *place])
 
 
 def test_scroll_alone_goes_down(browser: Session, page: WatchedPage) -> None:
     browser.ok("scroll")
-    page.saw(["scrolled", 0, 300])
+    page.wait_for(["scrolled", 0, 300])
 
 
 def test_scroll_of_an_element_leaves_the_page_alone(browser: Session, page: WatchedPage) -> None:
     for option, place in (("-s", 120), ("--selector", 240)):
         browser.ok("scroll", "down", 120, option, "#pane")
-        page.saw(["pane", 0, place])
-    assert not any(told[0] == "scrolled" for told in page.reports)
+        page.wait_for(["pane", 0, place])
+    assert not any(report[0] == "scrolled" for report in page.reports)
 
 
 def test_acting_on_something_that_is_not_there_fails_and_does_nothing(browser: Session, page: WatchedPage) -> None:
@@ -208,8 +208,8 @@ def test_selectors_by_text_and_by_path_find_their_element(browser: Session, site
       <button onclick="report('second')">Save "it's" now</button></div><p>Save me</p>""")
     browser.ok("open", page.url)
     browser.ok("click", "//button[1]")
-    page.saw("first")
+    page.wait_for("first")
     browser.ok("click", """text=Save "it's" now""")
-    page.saw("second")
+    page.wait_for("second")
     assert browser.ok("get", "text", "text=Save me") == {"text": "Save me"}
     assert browser.run("click", "text=Nothing says this").exit_code == 1

@@ -134,7 +134,7 @@ def test_a_download_writes_no_file_and_blocks_no_call(browser: Session, site: Si
         outcome = browser.run("click", selector)
         assert outcome.exit_code == 0
         assert outcome.seconds < 4
-    page.saw("alive")
+    page.wait_for("alive")
     direct = browser.run("open", file)
     assert direct.exit_code == 1
     assert direct.seconds < 5
@@ -171,7 +171,7 @@ def test_a_file_field_accepts_no_file_and_blocks_no_call(browser: Session, site:
     browser.run("fill", "#f", "/etc/passwd")
     browser.run("type", "#f", "/etc/passwd")
     browser.ok("click", "#b")
-    page.saw(0)
+    page.wait_for(0)
     assert page.reports == [0]
 
 

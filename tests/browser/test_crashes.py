@@ -63,7 +63,7 @@ def test_a_killed_daemon_is_replaced_with_its_control_port_closed(own_server: Se
     print(f"killed daemon: next call {after.seconds:.2f} s")
     assert after.exit_code == 0
     assert after.seconds < 3
-    page.saw("alive")
+    page.wait_for("alive")
     assert old not in own_server.daemons().values()
     assert_control_ports_closed(own_server)
 
@@ -191,7 +191,7 @@ def test_a_killed_display_is_replaced_with_its_browser(own_server: Server, site:
     wait_until(lambda: not any(map(alive, old)), seconds=8, what="the end of display and browser")
     wait_until(lambda: session.run("open", page.url).exit_code == 0, seconds=10, what="the browser")
     session.ok("click", "#b")
-    page.saw("alive")
+    page.wait_for("alive")
     assert session.run("screenshot").exit_code == 0
     assert own_server.mark("xvnc") != old[0]
     wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
@@ -207,6 +207,6 @@ def test_a_killed_display_is_replaced_with_its_browser(own_server: Server, site:
     kill(manager)
     page.reports.clear()
     session.ok("click", "#b")
-    page.saw("alive")
+    page.wait_for("alive")
     wait_until(lambda: len(managers()) == 1 and managers() != [manager], what="another window manager")
     assert session.run("screenshot").exit_code == 0

@@ -41,10 +41,10 @@ def test_a_confirm_is_answered(browser: Session, page: WatchedPage, answer: str,
     assert "dialog" in clicked.stderr
     assert browser.ok("dialog", "status") == {"open": True, "type": "confirm", "message": "really?"}
     assert browser.ok("dialog", answer) == {"answered": answer, "type": "confirm"}
-    page.saw(seen)
+    page.wait_for(seen)
     assert browser.ok("dialog", "status") == {"open": False}
     browser.ok("click", "#b")
-    page.saw("alive")
+    page.wait_for("alive")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_prompt_is_answered(browser: Session, page: WatchedPage, argv: tuple[s
     browser.ok("click", "#prompt")
     assert browser.ok("dialog", "status")["type"] == "prompt"
     browser.ok("dialog", *argv)
-    page.saw(seen)
+    page.wait_for(seen)
     assert page.reports == [seen]
 
 
@@ -66,9 +66,9 @@ def test_no_other_command_hangs_while_a_dialog_is_open(browser: Session, page: W
         assert outcome.seconds < 3, argv
     assert browser.ok("tab", "list")["tabs"][0]["active"] is True
     browser.ok("dialog", "accept")
-    page.saw(True)
+    page.wait_for(True)
     browser.ok("click", "#b")
-    page.saw("alive")
+    page.wait_for("alive")
     assert page.reports == [True, "alive"]
 
 
@@ -78,11 +78,11 @@ def test_a_dialog_that_opens_during_a_wait_ends_the_wait(browser: Session, page:
     assert blocked(outcome)
     assert outcome.seconds < 5
     browser.ok("dialog", "accept")
-    page.saw(True)
+    page.wait_for(True)
     after = browser.run("click", "#b")
     assert after.exit_code == 0
     assert after.seconds < 3
-    page.saw("alive")
+    page.wait_for("alive")
 
 
 def test_a_long_alert_is_told_in_part(browser: Session, site: Site) -> None:
@@ -94,12 +94,12 @@ def test_a_long_alert_is_told_in_part(browser: Session, site: Site) -> None:
 def test_an_alert_blocks_nothing_and_is_told(browser: Session, page: WatchedPage) -> None:
     clicked = browser.run("click", "#alert")
     assert clicked.exit_code == 0
-    page.saw("after the alert")
+    page.wait_for("after the alert")
     # With the call that opened it, or with the next one if the call was quicker.
     assert "NOTE: the page showed an alert: 'boo'" in clicked.stderr + browser.run("get", "title").stderr
     assert browser.run("get", "title").stderr == ""
     browser.ok("click", "#b")
-    page.saw("alive")
+    page.wait_for("alive")
 
 
 @pytest.mark.parametrize("argv", [("reload",), ("open", "about:blank")])
@@ -128,7 +128,7 @@ def test_a_dialog_on_load_is_reported_by_open_and_can_be_answered(browser: Sessi
     assert opened.seconds < 5
     assert browser.ok("dialog", "status") == {"open": True, "type": "confirm", "message": "enter?"}
     browser.ok("dialog", "accept")
-    page.saw(True)
+    page.wait_for(True)
     assert browser.ok("get", "text", "#p")["text"] == "inside"
 
 
@@ -147,9 +147,9 @@ def test_a_popup_that_asks_on_load_does_not_trap_its_opener(browser: Session, si
     assert blocked(outcome)
     assert outcome.seconds < 4
     browser.ok("dialog", "accept")
-    child.saw(True)
+    child.wait_for(True)
     browser.ok("click", "#b")
-    page.saw("alive")
+    page.wait_for("alive")
 
 
 def test_a_dialog_of_the_opener_does_not_trap_its_popup(browser: Session, site: Site) -> None:
@@ -170,9 +170,9 @@ def test_a_dialog_of_the_opener_does_not_trap_its_popup(browser: Session, site: 
     assert blocked(outcome)
     assert outcome.seconds < 4
     browser.ok("dialog", "dismiss")
-    page.saw(False)
+    page.wait_for(False)
     browser.ok("click", "#b")
-    child.saw("alive")
+    child.wait_for("alive")
 
 
 def test_a_page_of_endless_alerts_stays_usable_and_can_be_left(browser: Session, site: Site) -> None:
@@ -210,7 +210,7 @@ def test_a_dialog_of_the_mouse_that_comes_keeps_the_button_from_being_pressed(br
     browser.ok("wait", 500)  # Over a page that does not rest, the button may be pressed by then.
     assert browser.ok("click", "#b")["dialogOpened"] is True
     browser.ok("dialog", "dismiss")
-    page.saw(["asked", False])
+    page.wait_for(["asked", False])
     assert browser.ok("click", "#b") == {"clicked": "#b"}
-    page.saw(["click"])
+    page.wait_for(["click"])
     assert page.reports == [["asked", False], ["mousedown"], ["click"]]

@@ -204,7 +204,7 @@ def test_input_reaches_the_page_from_control_sockets_only(
         assert watching.ping().wait(10), "the server did not read the messages of the view socket"
         send_handshake(controlling)
         controlling.send(PRESS + struct.pack(">BBxxI", 4, 1, ord("k")) + struct.pack(">BBxxI", 4, 0, ord("k")))
-        page.saw("keydown:k", "mousedown:")
+        page.wait_for("keydown:k", "mousedown:")
     assert [event for event in page.reports if event.startswith("keydown")] == ["keydown:k"]
     assert page.reports.count("mousedown:") == 1
     assert "paste:" not in page.reports
@@ -235,7 +235,7 @@ def test_clipboard_of_a_page_is_not_sent_to_viewers(box: Box, session: Session, 
         (name_length,) = struct.unpack_from(">I", head, 12 + 2 + 4 + 20)
         read_exactly(viewer, 12 + 2 + 4 + 24 + name_length - len(head))
         viewer.send(PRESS + with_control("a") + with_control("c"))
-        page.saw("copy:")
+        page.wait_for("copy:")
         # No picture was requested yet, so the next message is the reply to this request or a clipboard.
         viewer.send(struct.pack(">BBHHHH", 3, 0, 0, 0, 1, 1))
         reply = viewer.recv(timeout=10)
@@ -280,10 +280,10 @@ def test_agents_wait_from_takeover_until_hand_back(
     page.reports.clear()
     viewer.click(*viewer.display_point(640, 600))
     viewer.type("hi")
-    page.saw("mousedown:", "keydown:h", "keydown:i")
+    page.wait_for("mousedown:", "keydown:h", "keydown:i")
     viewer.evaluate("document.querySelector('#text').value = ' Hello, {World}!'")
     viewer.click_element("#typing button")
-    page.saw("text:hi Hello, {World}!")
+    page.wait_for("text:hi Hello, {World}!")
 
     viewer.click_element("#control")
     viewer.wait_for("document.body.dataset.you === 'no'", "the person is still in control")

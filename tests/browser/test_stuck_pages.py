@@ -28,7 +28,7 @@ def test_a_page_that_hangs_is_closed_at_the_deadline(browser: Session, other: Se
     page = site.watch("<button id=b onclick=\"report('begun'); while (true) {}\">b</button>")
     browser.ok("open", page.url)
     call = InFlight(browser, "click", "#b", timeout=3)
-    page.saw("begun")
+    page.wait_for("begun")
     for argv in (("click", "#b"), ("screenshot",), ("snapshot", "-i")):
         outcome = other.run(*argv)
         assert outcome.exit_code == 0
@@ -88,7 +88,7 @@ def test_a_call_that_times_out_behind_another_call_has_no_effect(browser: Sessio
     assert long.outcome().exit_code == 0
     assert page.reports == []
     browser.ok("click", "#b")
-    page.saw("clicked")
+    page.wait_for("clicked")
 
 
 def test_a_client_disconnect_cancels_its_call(browser: Session, site: Site) -> None:

@@ -50,7 +50,7 @@ def test_what_a_page_opens_is_reachable_and_does_not_stall_it(browser: Session, 
         outcome = browser.run(*argv)
         assert outcome.exit_code == 0
         assert outcome.seconds < 4, argv
-    page.saw("alive")
+    page.wait_for("alive")
 
     listed = browser.ok("tab", "switch", "t2")["tabs"]
     assert [(tab["tab"], tab["active"]) for tab in listed] == [("t1", False), ("t2", True)]
@@ -59,7 +59,7 @@ def test_what_a_page_opens_is_reachable_and_does_not_stall_it(browser: Session, 
         outcome = browser.run(*argv)
         assert outcome.exit_code == 0
         assert outcome.seconds < 4, argv
-    child.saw("child")
+    child.wait_for("child")
 
     assert [tab["tab"] for tab in browser.ok("tab", "close")["tabs"]] == ["t1"]
     browser.ok("click", "#b")
@@ -98,8 +98,8 @@ def test_tab_switch_and_back_act_on_the_chosen_tab(browser: Session, site: Site)
     browser.ok("fill", "#i", "to the child")
     browser.ok("tab", "switch", "t1")
     browser.ok("fill", "#i", "to the opener")
-    child.saw("to the child")
-    page.saw("to the opener")
+    child.wait_for("to the child")
+    page.wait_for("to the opener")
 
 
 def test_tab_close_names_a_tab_or_takes_the_active_one(browser: Session, site: Site) -> None:
@@ -173,7 +173,7 @@ def test_a_command_does_not_outlast_its_tab(browser: Session, site: Site) -> Non
     browser.ok("click", "#open")
     wait_for_tabs(browser, 2)
     browser.ok("click", "#later")
-    page.saw("soon")
+    page.wait_for("soon")
     browser.ok("tab", "switch", "t2")
     outcome = browser.run("wait", 25_000)
     assert outcome.meta["name"] == "SESSION_GONE"

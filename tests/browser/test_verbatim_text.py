@@ -74,5 +74,5 @@ def test_a_prompt_is_answered_with_any_text(browser: Session, site: Site) -> Non
     for text in answers:
         browser.ok("click", "#b")
         browser.ok("dialog", "accept", text)
-        asking.saw(text)
+        asking.wait_for(text)
     assert asking.reports == answers

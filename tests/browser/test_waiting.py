@@ -74,7 +74,7 @@ def test_a_wait_that_ends_too_late_leaves_the_page_untouched(
     assert timed_out(outcome)
     assert outcome.seconds < 3
     browser.ok("click", "#b")
-    page.saw("alive")
+    page.wait_for("alive")
     assert page.reports.count("changed") <= 1, "the page was loaded again"
 
 

@@ -77,7 +77,7 @@ def test_eight_sessions_work_at_the_same_time(crowd: Box, site: Site) -> None:
         session = crowd.session(f"crowd{number}")
         session.ok("open", page.url)
         session.ok("fill", "#i", f"words {number}")
-        page.saw(f"words {number}")
+        page.wait_for(f"words {number}")
         assert session.ok("get", "title")["title"] == f"page {number}"
     ninth = crowd.session("crowd9").run("open", site.add("/crowd", PAGE))
     assert ninth.stderr.startswith("SESSION_LIMIT")

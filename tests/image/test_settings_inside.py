@@ -66,10 +66,10 @@ def test_pages_have_the_configured_time_zone_and_display_size(configured: Box, s
         "<script>report([Intl.DateTimeFormat().resolvedOptions().timeZone, screen.width, screen.height])</script>"
     )
     configured.session().ok("open", page.url)
-    page.saw(["Asia/Singapore", 1024, 768])
+    page.wait_for(["Asia/Singapore", 1024, 768])
 
 
 def test_fonts_cover_the_tested_scripts(configured: Box, site: Site) -> None:
     page = site.watch(f"<meta charset=utf-8>{LETTERS}")
     configured.session().ok("open", page.url)
-    page.saw("")
+    page.wait_for("")

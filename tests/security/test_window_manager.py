@@ -130,10 +130,10 @@ def test_no_default_shortcut_starts_a_program(box: Box) -> None:
     box.server.session("shortcuts").ok("open", page.url)
     with box.control() as viewer:
         viewer.send(CLICK + press("k"))
-        page.saw("k")
+        page.wait_for("k")
         for shortcut in shortcuts[:5]:
             viewer.send(press(shortcut))
-        page.saw("x", "r", "e")  # The window manager has not grabbed these keys, so the page gets them.
+        page.wait_for("x", "r", "e")  # The window manager has not grabbed these keys, so the page gets them.
         assert children_within(1, window_manager) == []
         assert box.runs.read_text(encoding="utf-8") == ""
         for shortcut in shortcuts[5:]:

@@ -39,7 +39,7 @@ class WatchedPage:
     reports: list[Any]
     """The reported values, in order."""
 
-    def saw(self, *values: Any) -> None:
+    def wait_for(self, *values: Any) -> None:
         """Wait until the page has reported each of these values."""
         wait_until(lambda: all(value in self.reports for value in values), what=f"{values} in {self.reports}")
 
