@@ -253,8 +253,8 @@ def read_settings(
     environ: Mapping[str, str] | None = None, *, policy_path: Path | None = None, port: int | None = None
 ) -> Settings:
     """Read all settings. Raises: ConfigurationInvalid, naming the variable."""
-    env = _Environment(os.environ if environ is None else environ)
-    is_root, home = os.geteuid() == 0, env.home
+    values = os.environ if environ is None else environ
+    env, is_root, home = _Environment(values), os.geteuid() == 0, Path(values.get("HOME") or "/nonexistent")
     policy, policy_source = _read_policy(policy_path or env.path("BROWSER_SHELL_POLICY"))
     # scripts/install puts programs here. The account that Chromium runs as can read it.
     programs = Path("/usr/local/lib/browser-shell") if is_root else home / ".local/lib/browser-shell"
@@ -296,7 +296,7 @@ def read_settings(
             engine_address=env.engine_socket("BROWSER_SHELL_ENGINE") or env.engine_socket("DOCKER_HOST"),
         ),
         limits_redis=env.redis_address("BROWSER_SHELL_LIMITS_REDIS"),
-        ignored=env.ignored(),
+        ignored=tuple(name for name in IGNORED_NAMES if values.get(name)),
         # The variable adds the locks elsewhere. It cannot remove them from the image.
         in_container=bool(env.raw("BROWSER_SHELL_CONTAINER")) or os.path.lexists(IMAGE_MARKER),
         unsafe_missing_locks=env.choices("BROWSER_SHELL_UNSAFE_MISSING_LOCKS"),
@@ -308,13 +308,6 @@ class _Environment:
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
-
-    @property
-    def home(self) -> Path:
-        return Path(self._values.get("HOME") or "/nonexistent")
-
-    def ignored(self) -> tuple[str, ...]:
-        return tuple(name for name in IGNORED_NAMES if self._values.get(name))
 
     def raw(self, name: str) -> str:
         return self._values.get(name, "") or _BY_NAME[name].default

@@ -1,4 +1,4 @@
-"""The overlay's entry point: which settings keep AIO from starting, and what it starts AIO with."""
+"""The overlay's entry point: settings that it refuses, and the configuration that it writes for AIO."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ SHORT_KEY = _encoded(rsa.generate_private_key(65537, 1024).public_key())  # noqa
 OTHER_KIND = _encoded(ec.generate_private_key(ec.SECP256R1()).public_key())
 
 
-def test_a_key_makes_the_door_ask_for_credentials_with_spaces_around_it_too() -> None:
+def test_a_key_with_surrounding_spaces_requires_credentials() -> None:
     assert start.asks_for_credentials({"JWT_PUBLIC_KEY": f"  {GOOD_KEY}\n"})
 
 
 @pytest.mark.parametrize("key", ["", "   ", "bm90IGEga2V5", "%%%", SHORT_KEY, OTHER_KIND])
-def test_without_a_usable_key_nothing_starts_and_the_message_names_it(key: str) -> None:
+def test_an_unusable_key_is_refused_by_name(key: str) -> None:
     with pytest.raises(start.Unusable, match=r"^JWT_PUBLIC_KEY: "):
         start.asks_for_credentials({"JWT_PUBLIC_KEY": key})
 
@@ -65,13 +65,13 @@ def test_a_key_and_open_access_contradict_each_other() -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "301", "soon", "1.5", "٣"])
-def test_tickets_that_last_for_ever_or_for_an_unknown_time_are_refused(seconds: str) -> None:
+def test_tickets_with_an_unlimited_or_invalid_lifetime_are_refused(seconds: str) -> None:
     with pytest.raises(start.Unusable, match=r"^TICKET_TTL_SECONDS: "):
         start.check_ticket_seconds({"TICKET_TTL_SECONDS": seconds})
 
 
 @pytest.mark.parametrize("seconds", ["", "1", "30", "300"])
-def test_short_lived_tickets_are_fine(seconds: str) -> None:
+def test_short_lived_tickets_are_accepted(seconds: str) -> None:
     start.check_ticket_seconds({"TICKET_TTL_SECONDS": seconds})
 
 
@@ -81,21 +81,21 @@ def test_a_proxy_that_is_not_in_the_image_is_refused() -> None:
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "80;}", "eighty", "-1"])
-def test_a_port_is_a_number_and_nothing_else(port: str) -> None:
+def test_a_port_must_be_a_number(port: str) -> None:
     with pytest.raises(start.Unusable, match=r"^MCP_HUB_PORT: "):
         start.ports({"MCP_HUB_PORT": port})
 
 
-def test_ports_have_the_defaults_that_aio_has() -> None:
+def test_ports_have_aios_defaults() -> None:
     assert start.ports({}) == {**PORTS, "BROWSER_REMOTE_DEBUGGING_PORT": 9222}
 
 
-def test_two_servers_do_not_share_a_port() -> None:
+def test_two_services_with_the_same_port_are_refused() -> None:
     with pytest.raises(start.Unusable, match="different ports"):
         start.ports({"MCP_HUB_PORT": "8088"})
 
 
-def test_flags_that_switch_the_separation_of_sites_off_are_taken_back() -> None:
+def test_flags_against_site_isolation_are_removed() -> None:
     given = (
         "--remote-debugging-port=9222 --remote-allow-origins=* --disable-web-security --disable-site-isolation-trials "
         "--disable-features=IsolateOrigins,site-per-process,Translate --no-first-run"
@@ -104,7 +104,7 @@ def test_flags_that_switch_the_separation_of_sites_off_are_taken_back() -> None:
     assert start.without_gifts("--disable-features=IsolateOrigins") == ""
 
 
-def test_traffic_without_a_session_has_a_dead_proxy_whatever_the_flags() -> None:
+def test_traffic_without_a_session_gets_a_dead_proxy() -> None:
     flags = start.browser_flags({"BROWSER_EXTRA_ARGS": "--proxy-server=direct:// --disable-web-security"})
     words = flags["BROWSER_EXTRA_ARGS"].split()
     assert "--disable-web-security" not in words
@@ -118,44 +118,44 @@ def _configuration(*, with_credentials: bool = True, with_ipv6: bool = False) ->
     return text
 
 
-def test_nothing_that_fails_writes_a_request_line_with_its_ticket_to_the_error_log() -> None:
+def test_no_ticket_is_written_to_the_error_log() -> None:
     outside, inside = _configuration().split("http {", 1)
     assert re.findall(r"error_log \S+ (\w+);", outside) == ["crit"]
     # nginx logs the request line at `crit` too, for instance when a disk is full.
     assert re.findall(r"error_log \S+ (\w+);", inside) == ["emerg"]
 
 
-def test_every_way_to_a_server_asks_for_a_credential() -> None:
+def test_every_proxied_location_requires_a_credential() -> None:
     blocks = re.findall(r"location (?!= /_)([^{]+)\{(.*?)\n        \}", _configuration(), re.DOTALL)
     proxied = {name.strip(): body for name, body in blocks if "proxy_pass" in body}
     assert len(proxied) == 3
     assert all(body.count("auth_request /_") == 1 for body in proxied.values())
 
 
-def test_the_configuration_includes_none_of_aios_files_and_one_server_only() -> None:
+def test_the_configuration_has_one_server_and_includes_no_file_of_aio() -> None:
     text = _configuration()
     assert re.findall(r"^\s*include (.*);", text, re.MULTILINE) == ["/etc/nginx/mime.types"]
     assert len(re.findall(r"^\s*server \{", text, re.MULTILINE)) == 1
     assert "/opt/gem" not in text
 
 
-def test_ipv6_is_listened_on_where_there_is_some() -> None:
+def test_nginx_listens_on_ipv6_where_it_exists() -> None:
     assert "listen [::]:8080 default_server" in _configuration(with_ipv6=True)
     assert "[::]" not in _configuration()
 
 
-def test_placeholder_without_a_value_stops_the_start() -> None:
+def test_a_placeholder_without_a_value_is_refused() -> None:
     with pytest.raises(start.Unusable):
         start.nginx_configuration("listen @NEW_PORT@;", ports=PORTS, with_credentials=True, with_ipv6=False)
 
 
-def test_the_hub_has_one_server_that_inherits_nothing() -> None:
+def test_the_hub_has_one_server_with_an_empty_environment() -> None:
     servers = json.loads((OVERLAY / "mcp-hub.json.template").read_text(encoding="utf-8"))["mcpServers"]
     assert list(servers) == ["browser-shell"]
     assert (servers["browser-shell"]["command"], servers["browser-shell"]["args"][0]) == ("/usr/bin/env", "-i")
 
 
-def test_the_overlay_pins_the_driver_that_the_installer_pins() -> None:
+def test_overlay_and_installer_pin_the_same_driver() -> None:
     installer = (OVERLAY.parents[2] / "scripts" / "install").read_text(encoding="utf-8")
     dockerfile = (OVERLAY.parent / "Dockerfile").read_text(encoding="utf-8")
     hub = (OVERLAY / "mcp-hub.json.template").read_text(encoding="utf-8")

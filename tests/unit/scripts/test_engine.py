@@ -1,4 +1,4 @@
-"""scripts/engine beside engines that are slow, dead or somebody else's: in an own /run, with a stand-in for dockerd."""
+"""scripts/engine with slow, dead and foreign engines: a private /run and a stand-in for dockerd."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ TOOLS = (
     *("bash", "cat", "cut", "env", "flock", "grep", "head", "id", "kill", "mkdir", "mount", "readlink"),
     *("rm", "sed", "seq", "setsid", "sleep", "tail", "touch", "tr"),
 )
-# Answers /_ping at the socket of `--host`, after some seconds of silence; DOCKERD_STARTS lists its processes.
+# Answers /_ping at the socket of `--host` after DOCKERD_SILENCE seconds. Writes its pid to DOCKERD_STARTS.
 DOCKERD = """#!{python}
 import os, pathlib, socket, sys, time
 with open(os.environ["DOCKERD_STARTS"], "a") as starts:
     print(os.getpid(), file=starts)
 path = sys.argv[sys.argv.index("--host") + 1].removeprefix("unix://")
-door = socket.socket(socket.AF_UNIX)
-door.bind(path)
-door.listen()
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(path)
+listener.listen()
 if "--no-pid-file" not in sys.argv:
     pathlib.Path("/run/docker.pid").write_text(str(os.getpid()))
 time.sleep(float(os.environ.get("DOCKERD_SILENCE", "0")))
 while True:
-    link, _ = door.accept()
+    link, _ = listener.accept()
     try:
         link.recv(1000)
         link.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nOK")
@@ -63,13 +63,13 @@ class Machine:
         (self.tools / name).write_text(text, encoding="utf-8")
         (self.tools / name).chmod(0o755)
 
-    def begin(self, script: str, *, pass_fds: tuple[int, ...] = (), **env: str) -> subprocess.CompletedProcess[str]:
-        """Runs a script of bash where /run is empty, and ends every stand-in that it started."""
+    def run(self, script: str, *, pass_fds: tuple[int, ...] = (), **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a bash script with an empty /run, and kill every stand-in that it started."""
         private = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
-        begin = f'set -e\nmount -t tmpfs none /run\nengine() {{ "{ROOT}/scripts/engine" "$@"; }}\n'
+        prologue = f'set -e\nmount -t tmpfs none /run\nengine() {{ "{ROOT}/scripts/engine" "$@"; }}\n'
         try:
             return subprocess.run(
-                [str(shutil.which(private[0])), *private[1:], "bash", "-c", begin + script],
+                [str(shutil.which(private[0])), *private[1:], "bash", "-c", prologue + script],
                 env={
                     "PATH": str(self.tools),
                     "TOOLS": str(self.tools),
@@ -105,8 +105,8 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.mark.parametrize("flag", ["", "--no-pid-file"])
-def test_an_engine_that_is_slow_is_waited_for_and_keeps_its_socket(machine: Machine, flag: str) -> None:
-    ended = machine.begin(
+def test_a_slow_engine_is_awaited_and_keeps_its_socket(machine: Machine, flag: str) -> None:
+    ended = machine.run(
         f"DOCKERD_SILENCE=7 dockerd --host unix:///run/docker.sock {flag} >/dev/null 2>&1 &\n"
         "while [ ! -S /run/docker.sock ]; do sleep 0.1; done\nengine docker; engine started docker"
     )
@@ -114,25 +114,25 @@ def test_an_engine_that_is_slow_is_waited_for_and_keeps_its_socket(machine: Mach
     assert len(machine.started()) == 1
 
 
-def test_a_dead_socket_is_not_touched_while_the_process_in_the_pid_file_lives(machine: Machine) -> None:
-    ended = machine.begin(
-        LEAVE_A_DEAD_SOCKET + "sleep 4 & echo $! >/run/docker.pid\nengine docker >/run/told 2>&1 &\n"
+def test_a_dead_socket_is_kept_while_the_process_in_the_pid_file_lives(machine: Machine) -> None:
+    ended = machine.run(
+        LEAVE_A_DEAD_SOCKET + "sleep 4 & echo $! >/run/docker.pid\nengine docker >/run/output 2>&1 &\n"
         '[ -z "$(sleep 2; cat "$DOCKERD_STARTS" 2>/dev/null)" ] && [ -S /run/docker.sock ] && echo waits\n'
-        "wait; tail -n 1 /run/told"
+        "wait; tail -n 1 /run/output"
     )
     assert ended.stdout.split() == ["waits", "unix:///var/run/docker.sock"], ended.stderr
     assert len(machine.started()) == 1
 
 
-def test_what_was_started_holds_nothing_of_the_caller_and_is_stopped_by_name(machine: Machine) -> None:
+def test_a_started_engine_inherits_no_descriptor_and_can_be_stopped(machine: Machine) -> None:
     reading, writing = os.pipe()
     script = LEAVE_A_DEAD_SOCKET + (
         "engine docker; engine started docker\n"
         "id=$(tail -n 1 \"$DOCKERD_STARTS\"); cut -d ' ' -f 6 /proc/$id/stat; echo $id\n"
-        f"for fd in /proc/$id/fd/*; do case $(readlink $fd) in *{os.fstat(writing).st_ino}?) echo held ;; esac; done\n"
+        f"for fd in /proc/$id/fd/*; do case $(readlink $fd) in *{os.fstat(writing).st_ino}?) echo open ;; esac; done\n"
         "engine stop docker; engine started docker; [ ! -d /proc/$id ] && echo ended"
     )
-    ended = machine.begin(script, pass_fds=(writing,))
+    ended = machine.run(script, pass_fds=(writing,))
     os.close(writing)
     os.close(reading)
     address, running, session, process, *rest = ended.stdout.split()
@@ -141,11 +141,11 @@ def test_what_was_started_holds_nothing_of_the_caller_and_is_stopped_by_name(mac
     assert rest == ["no", "ended"]
 
 
-def test_an_engine_of_somebody_else_is_never_stopped(machine: Machine) -> None:
-    ended = machine.begin(
+def test_an_engine_that_the_script_did_not_start_is_never_stopped(machine: Machine) -> None:
+    ended = machine.run(
         "dockerd --host unix:///run/docker.sock >/dev/null 2>&1 & id=$!\n"
         "while [ ! -e /run/docker.pid ]; do sleep 0.1; done\nengine docker; engine stop docker\n"
-        # A process id that this script noted once, and that another process has now.
+        # A pid file of this script whose process id now belongs to another process.
         'echo "$id 1" >/run/browser-shell-engine/docker.pid; engine started docker; engine stop docker\n'
         "kill -0 $id && echo lives"
     )
@@ -153,12 +153,12 @@ def test_an_engine_of_somebody_else_is_never_stopped(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("package", ["docker-cli", "docker.io"])
-def test_a_missing_client_is_installed_although_an_engine_answers(machine: Machine, package: str) -> None:
+def test_a_missing_client_is_installed_when_an_engine_answers(machine: Machine, package: str) -> None:
     for name, text in (("apt-get", APT_GET), ("apt-cache", APT_CACHE), ("dpkg-query", "#!/bin/sh\n")):
         machine.add(name, text)
     (machine.tools / "docker").unlink()
     (machine.tools / "ln").symlink_to(str(shutil.which("ln")))
-    ended = machine.begin(
+    ended = machine.run(
         "dockerd --host unix:///run/docker.sock >/dev/null 2>&1 &\n"
         "while [ ! -e /run/docker.pid ]; do sleep 0.1; done\nengine docker",
         CLIENT_COMES_WITH=package,
