@@ -25,6 +25,7 @@ from browser_shell.http.tokens import (
     NoAuth,
     PrivateKey,
     TokenAuthenticator,
+    _check_format,
     algorithm_of,
     make_private_key,
     make_token,
@@ -413,3 +414,15 @@ def test_private_key_that_cannot_sign_is_refused() -> None:
 def test_unknown_algorithm_makes_no_key() -> None:
     with pytest.raises(ConfigurationInvalid):
         make_private_key("HS256")
+
+
+@pytest.mark.promise("tokens:algorithm-fixed-by-the-key")
+def test_algorithm_and_spelling_are_checked_before_pyjwt() -> None:
+    """PyJWT refuses both as well. Our own checks must hold for every version of it."""
+    good = token()
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    respelled = good[:-1] + alphabet[alphabet.index(good[-1]) ^ 1]
+    _check_format(good, "EdDSA")
+    for invalid, algorithm in ((good, "RS256"), (respelled, "EdDSA")):
+        with pytest.raises(ValueError, match="token"):
+            _check_format(invalid, algorithm)

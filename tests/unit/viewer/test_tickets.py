@@ -6,11 +6,21 @@ import itertools
 import threading
 
 import pytest
+from starlette.types import Message
 
 from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.calls import Principal
-from browser_shell.viewer.tickets import MAX_OPEN, MAX_OPEN_PER_SUBJECT, Tickets, ticket_in, without_ticket
-from support.fakes import FakeClock
+from browser_shell.core.records import RecordKind
+from browser_shell.policy.document import ViewingSection
+from browser_shell.viewer.tickets import (
+    MAX_OPEN,
+    MAX_OPEN_PER_SUBJECT,
+    TicketEndpoint,
+    Tickets,
+    ticket_in,
+    without_ticket,
+)
+from support.fakes import FakeClock, FullDiskAudit
 
 ALICE = Principal(subject="alice")
 
@@ -156,3 +166,20 @@ def test_last_ticket_of_a_query_is_used(query: bytes, ticket: str | None) -> Non
 
 def test_ticket_is_removed_from_the_query() -> None:
     assert without_ticket(b"a=1&ticket=x&b=%20&%74icket=y") == b"a=1&b=+"
+
+
+async def test_ticket_without_a_record_is_not_issued_and_not_counted() -> None:
+    audit = FullDiskAudit(full_at=RecordKind.TICKET_ISSUED)
+    endpoint = TicketEndpoint(tickets=make_tickets(), viewing=ViewingSection(), audit=audit)
+    scope = {"type": "http", "method": "POST", "headers": [], "state": {"principal": ALICE}}
+    statuses = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Message) -> None:
+        statuses.append(message.get("status"))
+
+    for _ in range(MAX_OPEN_PER_SUBJECT + 1):
+        await endpoint(scope, receive, send)
+    assert set(statuses) == {503, None}
