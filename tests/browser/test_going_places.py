@@ -80,6 +80,19 @@ def test_a_page_that_cannot_be_reached_is_a_failed_command(browser: Session, sit
     assert outcome.is_error
 
 
+def test_a_host_that_does_not_resolve_has_its_own_error(browser: Session) -> None:
+    outcome = browser.run("open", "http://nosuch.invalid/")
+    assert (outcome.exit_code, outcome.meta["name"], outcome.meta["rule"]) == (1, "NAME_NOT_RESOLVED", "dns.no_answer")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_redirect_to_a_host_that_does_not_resolve_has_the_same_error(
+    browser: Session, site: Site, scheme: str
+) -> None:
+    outcome = browser.run("open", site.add(f"/to-{scheme}", "", {"Location": f"{scheme}://nosuch.invalid/"}))
+    assert (outcome.exit_code, outcome.meta["name"], outcome.meta["rule"]) == (1, "NAME_NOT_RESOLVED", "dns.no_answer")
+
+
 @pytest.mark.promise("open:unlisted-is-never-asked")
 def test_open_refuses_a_neighbouring_port_and_asks_nobody(browser: Session, site: Site) -> None:
     before = len(site.requests)
