@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
@@ -9,12 +10,12 @@ from math import ceil, inf
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.errors import BudgetExceeded, ErrorCode
 from browser_shell.core.results import CommandResult
-from browser_shell.limits.keys import fingerprint, task_key
-from browser_shell.limits.rate import Counters
+from browser_shell.limits.counters import Counters, digest, subject_key
 from browser_shell.policy.document import GovernanceBudget
 
 _TRY_LATER_EXIT = ErrorCode.RATE_LIMITED.exit_code
 _MILLISECONDS = 1000
+_IGNORED_ARGUMENTS = frozenset({"timeout_sec"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,9 @@ class TaskBudgets:
 
         Raises: BudgetExceeded.
         """
-        task = task_key(call)
-        failures_key, elapsed_key = f"{task}/failures/{fingerprint(call)}", f"{task}/elapsed"
+        # A tool without sessions has one task for each subject.
+        task = f"{subject_key(call.principal.subject)}/{call.tool}/{call.session_id}"
+        failures_key, elapsed_key = f"{task}/failures/{_fingerprint(call)}", f"{task}/elapsed"
         failures = await self.counters.get(failures_key)
         if failures > budget.max_retries and not call.ends_session:
             raise await self._exceeded(
@@ -97,3 +99,15 @@ class TaskBudgets:
         seconds_left = await self.counters.get_expiry(key) - self.now()
         seconds = min(budget.window_seconds, max(1, ceil(seconds_left)))
         return BudgetExceeded(f"{message} again in {seconds} s", rule_id=rule_id, retry_after_seconds=seconds)
+
+
+def _fingerprint(call: ToolCall) -> str:
+    """Hash the arguments, except the timeout. Equal hashes mean that a call is repeated.
+
+    A valid session id is part of the task's key. An invalid one stays in the hash, so that each counts separately.
+    """
+    arguments = call.arguments
+    if isinstance(arguments, dict):
+        ignored = _IGNORED_ARGUMENTS | ({"session_id"} if call.session_id else set())
+        arguments = {name: value for name, value in arguments.items() if name not in ignored}
+    return digest(json.dumps(arguments, sort_keys=True).encode("ascii"))

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import floor
 
 import anyio
 import structlog
@@ -15,16 +16,16 @@ from browser_shell.core.errors import BrowserShellError, LimitsUnavailable, Rate
 from browser_shell.core.ports import Clock, NewId
 from browser_shell.core.results import CommandResult
 from browser_shell.limits.budget import TaskBudget, TaskBudgets
-from browser_shell.limits.keys import subject_key
-from browser_shell.limits.memory_counters import MonotonicCounters
-from browser_shell.limits.rate import CallWindows
-from browser_shell.limits.slots import ConcurrencySlots, LocalSlots
-from browser_shell.policy.document import CallLimits, LimitsSection
+from browser_shell.limits.counters import ConcurrencySlots, Counters, LocalSlots, MonotonicCounters, subject_key
+from browser_shell.policy.document import LimitsSection
 
 ADMIT_SECONDS = 2.0
 SETTLE_SECONDS = 2.0
 _GIVE_BACK_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
+_SLOT_RETRY_SECONDS = 1.0
+_MINUTE = 60
+_DAY = 86_400
 
 log = structlog.get_logger()
 
@@ -34,7 +35,7 @@ class LimitsGate:
     """Enforce the limits of the policy. The counters are in this process or on a Redis."""
 
     rules: LimitsSection
-    windows: CallWindows
+    counters: Counters
     budgets: TaskBudgets
     slots: ConcurrencySlots
     clock: Clock
@@ -64,12 +65,13 @@ class LimitsGate:
             gate=self,
             call_id=call.call_id,
             task=task,
-            slot_key=f"{subject_key(call.principal.subject)}/{call.tool}",
+            tool_key=f"{subject_key(call.principal.subject)}/{call.tool}",
             lease_id=self.new_id(),
         )
         try:
-            await self._take_slot(lease, call.tool, limits)
-            await self.windows.take(call, limits)
+            await self._take_slot(lease, call.tool, limits.concurrent_calls)
+            await self._count(call, limits.calls_per_minute, _MINUTE, rule_id="limits.rate", unit="calls a minute")
+            await self._count(call, limits.calls_per_day, _DAY, rule_id="limits.quota", unit="calls a day")
         except BaseException:
             # Also after cancellation between the request for a slot and its reply.
             with suppress(*self.counter_errors), anyio.move_on_after(_GIVE_BACK_SECONDS, shield=True):
@@ -77,14 +79,42 @@ class LimitsGate:
             raise
         return lease
 
-    async def _take_slot(self, lease: GateLease, tool: str, limits: CallLimits) -> None:
-        retry_seconds = await self.slots.take(lease.slot_key, lease.lease_id, limit=limits.concurrent_calls)
-        if retry_seconds:
+    async def _take_slot(self, lease: GateLease, tool: str, limit: int) -> None:
+        if not await self.slots.take(lease.tool_key, lease.lease_id, limit=limit):
             raise RateLimited(
-                f"{tool}: the limit of {limits.concurrent_calls} concurrent calls is reached",
+                f"{tool}: the limit of {limit} concurrent calls is reached",
                 rule_id="limits.concurrency",
-                retry_after_seconds=retry_seconds,
+                retry_after_seconds=_SLOT_RETRY_SECONDS,
             )
+
+    async def _count(self, call: ToolCall, limit: int, seconds: int, *, rule_id: str, unit: str) -> None:
+        """Count a call in a sliding window, unless the window is full. Raises: RateLimited."""
+        # The limit is part of the key, so that a changed limit starts with a new count.
+        key = f"{subject_key(call.principal.subject)}/{call.tool}/{limit}/{seconds}"
+        if await self.counters.acquire_sliding_window_entry(key, limit, seconds):
+            return
+        window = await self.counters.get_sliding_window(key, seconds)
+        # Rounded up to the next whole second: exactly at the computed time there is no room yet.
+        retry_seconds = floor(_seconds_until_room(*window, limit=limit, length=seconds)) + 1
+        raise RateLimited(
+            f"{call.tool}: the limit of {limit} {unit} is reached; try again in {retry_seconds} s",
+            rule_id=rule_id,
+            retry_after_seconds=retry_seconds,
+        )
+
+
+def _seconds_until_room(
+    previous: int, previous_left: float, current: int, current_left: float, *, limit: int, length: int
+) -> float:
+    """Return when the next call fits, provided that none comes before it.
+
+    The weight of the previous window decreases linearly. `current_left` covers the rest of the current window and the
+    whole next one, as in `Counters.get_sliding_window`.
+    """
+    if current < limit:
+        return max(0.0, previous_left - (limit - current) * length / previous if previous else 0.0)
+    until_next_window = max(0.0, current_left - length)
+    return until_next_window + length * (1 - limit / current)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +124,7 @@ class GateLease:
     gate: LimitsGate
     call_id: str
     task: TaskBudget
-    slot_key: str
+    tool_key: str
     lease_id: str
     ran_seconds: float = 0.0
 
@@ -120,18 +150,15 @@ class GateLease:
         """Free the slot and charge the budget. Never raises: a slot that cannot be freed expires."""
         with anyio.move_on_after(SETTLE_SECONDS, shield=True) as deadline:
             try:
-                await self._settle(result)
+                await self.give_back()
+                await self.gate.budgets.charge(self.task, ran_seconds=self.ran_seconds, result=result)
             except self.gate.counter_errors as fault:
                 log.warning("limits_not_settled", call_id=self.call_id, fault=type(fault).__name__)
         if deadline.cancelled_caught:
             log.warning("limits_not_settled", call_id=self.call_id, fault="timeout")
 
-    async def _settle(self, result: CommandResult | None) -> None:
-        await self.give_back()
-        await self.gate.budgets.charge(self.task, ran_seconds=self.ran_seconds, result=result)
-
     async def give_back(self) -> None:
-        await self.gate.slots.give_back(self.slot_key, self.lease_id)
+        await self.gate.slots.give_back(self.tool_key, self.lease_id)
 
 
 def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGate:
@@ -139,7 +166,7 @@ def local_gate(rules: LimitsSection, *, clock: Clock, new_id: NewId) -> LimitsGa
     counters = MonotonicCounters(clock=clock)
     return LimitsGate(
         rules=rules,
-        windows=CallWindows(counters),
+        counters=counters,
         budgets=TaskBudgets(counters=counters, now=clock.monotonic),
         slots=LocalSlots(),
         clock=clock,
@@ -159,7 +186,7 @@ async def open_gate(rules: LimitsSection, *, redis_url: str, clock: Clock, new_i
     async with open_redis(redis_url) as (counters, slots):
         yield LimitsGate(
             rules=rules,
-            windows=CallWindows(counters),
+            counters=counters,
             # The library computes expiry times as time.time() plus the TTL in Redis.
             budgets=TaskBudgets(counters=counters, now=time.time),
             slots=slots,

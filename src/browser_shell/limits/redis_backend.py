@@ -56,7 +56,7 @@ async def open_redis(redis_url: str) -> AsyncIterator[tuple[RedisStorage, RedisS
         key_prefix=_PREFIX,
         connection_pool=pool,  # type: ignore[arg-type]  # documented; the library types all options alike
     )
-    slots = RedisSlots(Redis(connection_pool=pool), prefix=_PREFIX)
+    slots = RedisSlots(Redis(connection_pool=pool))
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(slots.keep_renewing)
@@ -84,25 +84,21 @@ def _connection_pool(redis_url: str) -> BlockingConnectionPool:
 class RedisSlots:
     """Slots in one sorted set for each key: lease ids by expiry time."""
 
-    RETRY_SECONDS = 1.0
-
-    def __init__(self, redis: Redis, *, prefix: str, slot_seconds: int = SLOT_SECONDS) -> None:
+    def __init__(self, redis: Redis, *, slot_seconds: int = SLOT_SECONDS) -> None:
         self._redis = redis
-        self._prefix = prefix
         self._slot_seconds = slot_seconds
         self._take = redis.register_script(_TAKE)
         self._renew = redis.register_script(_RENEW)
         self._leases: dict[str, str] = {}
         """Key by lease id, for renewal."""
 
-    async def take(self, key: str, lease_id: str, *, limit: int) -> float:
+    async def take(self, key: str, lease_id: str, *, limit: int) -> bool:
         """Raises: StorageError."""
         with _as_storage_error():
             taken = await self._take(keys=[self._name(key)], args=[lease_id, self._slot_seconds, limit])
-        if not taken:
-            return self.RETRY_SECONDS
-        self._leases[lease_id] = key
-        return 0.0
+        if taken:
+            self._leases[lease_id] = key
+        return bool(taken)
 
     async def give_back(self, key: str, lease_id: str) -> None:
         """Raises: StorageError."""
@@ -131,7 +127,7 @@ class RedisSlots:
                     await self._redis.zrem(self._name(key), lease_id)
 
     def _name(self, key: str) -> str:
-        return f"{self._prefix}:places:{key}"
+        return f"{_PREFIX}:places:{key}"
 
 
 @contextmanager

@@ -95,3 +95,23 @@ async def test_calls_with_invalid_arguments_are_counted(arguments: JsonValue) ->
     gate = a_local_gate(budget={"max_retries": 0})
     call = ToolCall(call_id="c", principal=Principal(subject="u"), tool="browser-shell", arguments=arguments)
     assert [await admits(gate, call, FAILED) for _ in range(2)] == [True, False]
+
+
+async def test_each_invalid_session_id_is_counted_separately() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    wrong = [a_call("open", session_id=session_id) for session_id in ("", "a b", "é")]
+    assert [await admits(gate, call, FAILED) for call in (*wrong, wrong[0])] == [True, True, True, False]
+
+
+async def test_a_repeated_call_with_another_timeout_is_the_same_call() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    calls = [
+        ToolCall(
+            call_id="c",
+            principal=Principal(subject="u"),
+            tool="browser-shell",
+            arguments={"argv": ["wait", "#x"], "session_id": "s", "timeout_sec": seconds},
+        )
+        for seconds in (5, 6)
+    ]
+    assert [await admits(gate, call, FAILED) for call in calls] == [True, False]

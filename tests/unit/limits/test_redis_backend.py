@@ -111,35 +111,35 @@ async def test_a_jump_of_a_servers_clock_does_not_change_the_limits(
 async def test_the_slot_of_a_killed_server_expires(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client:
-        dead, alive = (RedisSlots(client, prefix="p", slot_seconds=1) for _ in range(2))
-        assert await dead.take("k", "dead", limit=2) == 0
-        assert await alive.take("k", "first", limit=2) == 0
-        assert await alive.take("k", "second", limit=2) > 0
+        dead, alive = (RedisSlots(client, slot_seconds=1) for _ in range(2))
+        assert await dead.take("k", "dead", limit=2)
+        assert await alive.take("k", "first", limit=2)
+        assert not await alive.take("k", "second", limit=2)
         with anyio.fail_after(5):
-            while await alive.take("k", "second", limit=2):
+            while not await alive.take("k", "second", limit=2):
                 await alive.renew()
                 await anyio.sleep(0.05)
-        assert await alive.take("k", "third", limit=2) > 0
+        assert not await alive.take("k", "third", limit=2)
 
 
 async def test_a_slot_in_use_is_renewed(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_backend, "RENEW_SECONDS", 0.2)
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
-        holder, other = (RedisSlots(client, prefix="p", slot_seconds=1) for _ in range(2))
+        holder, other = (RedisSlots(client, slot_seconds=1) for _ in range(2))
         tasks.start_soon(holder.keep_renewing)
-        assert await holder.take("k", "held", limit=1) == 0
+        assert await holder.take("k", "held", limit=1)
         started = time.monotonic()
         while time.monotonic() - started < 2.5:
-            assert await other.take("k", "other", limit=1) > 0
+            assert not await other.take("k", "other", limit=1)
             await anyio.sleep(0.1)
         # After a restart without persistence, the next renewal creates the slot again.
         redis.ask("FLUSHALL")
         with anyio.fail_after(5):
-            while not await client.zscore("p:places:k", "held"):  # noqa: ASYNC110  Redis sends no event
+            while not await client.zscore("browser-shell:places:k", "held"):  # noqa: ASYNC110  Redis sends no event
                 await anyio.sleep(0.05)
         await holder.give_back("k", "held")
-        assert await other.take("k", "other", limit=1) == 0
+        assert await other.take("k", "other", limit=1)
         tasks.cancel_scope.cancel()
 
 
@@ -230,7 +230,7 @@ async def test_a_slow_redis_refuses_calls_instead_of_delaying_them(redis: RedisS
 async def test_a_slot_given_back_during_its_renewal_stays_free(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with slow_redis(redis) as relay_to_redis, Redis.from_url(relay_to_redis.url) as client:
-        slots = RedisSlots(client, prefix="p")
+        slots = RedisSlots(client)
         await slots.take("k", "first", limit=2)
         await slots.take("k", "second", limit=2)
         relay_to_redis.seconds = 0.2
@@ -239,20 +239,20 @@ async def test_a_slot_given_back_during_its_renewal_stays_free(redis: RedisServe
             await anyio.sleep(0.1)
             tasks.start_soon(slots.give_back, "k", "first")
             tasks.start_soon(slots.give_back, "k", "second")
-        assert redis.ask("ZCARD", "p:places:k") == 0
+        assert redis.ask("ZCARD", "browser-shell:places:k") == 0
 
 
 async def test_slots_are_renewed_after_redis_returns(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_backend, "RENEW_SECONDS", 0.1)
     async with Redis.from_url(redis.url) as client, anyio.create_task_group() as tasks:
-        slots = RedisSlots(client, prefix="p")
+        slots = RedisSlots(client)
         await slots.take("k", "held", limit=1)
         tasks.start_soon(slots.keep_renewing)
         redis.stop()
         await anyio.sleep(0.5)
         redis.start()
         with anyio.fail_after(5):
-            while redis.ask("ZSCORE", "p:places:k", "held") is None:  # noqa: ASYNC110  Redis sends no event
+            while redis.ask("ZSCORE", "browser-shell:places:k", "held") is None:  # noqa: ASYNC110  Redis sends no event
                 await anyio.sleep(0.05)
         tasks.cancel_scope.cancel()
 

@@ -1,13 +1,13 @@
-"""Counters in memory: expiry, and how many are kept."""
+"""Counters and slots in memory: expiry, how many are kept, and their keys as observed at the gate."""
 
 from __future__ import annotations
 
 import pytest
 
 from browser_shell.core.errors import RateLimited
-from browser_shell.limits.memory_counters import MonotonicCounters
+from browser_shell.limits.counters import LocalSlots, MonotonicCounters
 from support.fakes import FakeClock, a_call
-from support.gates import a_local_gate
+from support.gates import a_local_gate, admits
 
 
 async def test_a_counter_expires_one_window_after_its_first_use() -> None:
@@ -46,7 +46,7 @@ async def test_refused_calls_create_no_counters() -> None:
     gate = a_local_gate(calls_per_minute=1)
     lease = await gate.admit(a_call())
     await lease.settle(None)
-    counters = gate.budgets.counters
+    counters = gate.counters
     assert isinstance(counters, MonotonicCounters)
     before = len(counters)
     for number in range(200):
@@ -71,3 +71,27 @@ async def test_a_full_window_has_room_when_the_previous_one_loses_weight() -> No
     assert not await counters.acquire_sliding_window_entry("w", 2, 10)
     clock.advance(5)
     assert [await counters.acquire_sliding_window_entry("w", 2, 10) for _ in range(2)] == [True, False]
+
+
+async def test_giving_back_a_slot_that_was_not_taken_has_no_effect() -> None:
+    slots = LocalSlots()
+    await slots.give_back("k", "never taken")
+    assert await slots.take("k", "a", limit=1)
+    await slots.give_back("k", "b")
+    assert not await slots.take("k", "c", limit=1)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("a", "browser-shell"), ("a", "run_pytest")),
+        (("a/browser-shell", "x"), ("a", "browser-shell/x")),
+        (("a", "x"), ("a\ud800", "x")),
+        (("a", "x"), ("A", "x")),
+    ],
+)
+async def test_each_subject_and_tool_is_counted_separately(one: tuple[str, str], other: tuple[str, str]) -> None:
+    gate = a_local_gate(calls_per_minute=1)
+    for subject, tool in (one, other):
+        assert await admits(gate, a_call(subject=subject, tool=tool))
+        assert not await admits(gate, a_call(subject=subject, tool=tool))

@@ -1,18 +1,63 @@
-"""Counters in the memory of this process, on the monotonic clock.
+"""Counters and concurrency slots: the contracts, and the implementation in the memory of this process.
 
-On the wall clock, a jump forward would end every window early, and a jump back would block callers.
+The implementation uses the monotonic clock. On the wall clock, a jump forward would end every window early, and a jump
+back would block callers.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
 
 from browser_shell.core.ports import Clock
-from browser_shell.limits.keys import owner_of
 
 MAX_COUNTERS_OF_SUBJECT = 4_096
 """Above this number, a new counter of a subject replaces the oldest counter of the same subject."""
 _SWEEP_SECONDS = 30.0
+
+
+class Counters(Protocol):
+    """Counters by key. The Redis storage of the `limits` library has these methods and is used unchanged."""
+
+    async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        """Add to a counter that expires `expiry` seconds after its first use. Return its value."""
+
+    async def get(self, key: str) -> int:
+        """Return 0 for a counter that does not exist."""
+
+    async def get_expiry(self, key: str) -> float:
+        """Return when the counter expires, by the clock of the implementation."""
+
+    async def clear(self, key: str) -> None: ...
+
+    async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Count `amount` if a window of `expiry` seconds has room for it. Return whether it had."""
+
+    async def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
+        """Return the count and the remaining seconds of the previous window, then those of the current window."""
+
+
+class ConcurrencySlots(Protocol):
+    """Slots that running calls hold. A key stands for one subject and tool."""
+
+    async def take(self, key: str, lease_id: str, *, limit: int) -> bool:
+        """Take a slot. Return False if all are taken."""
+
+    async def give_back(self, key: str, lease_id: str) -> None:
+        """Free a slot. Does nothing if it was not taken."""
+
+
+@lru_cache(maxsize=256)
+def subject_key(subject: str) -> str:
+    """Return the first part of every key of a subject."""
+    return digest(subject.encode("utf-8", "surrogatepass"))
+
+
+def digest(content: bytes) -> str:
+    """Hash a value that a caller chose, so that keys have a bounded length."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 @dataclass(slots=True)
@@ -55,7 +100,7 @@ class MonotonicCounters:
 
     async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         now = self._now()
-        counters = self._counters.setdefault(owner_of(key), {})
+        counters = self._counters.setdefault(_owner_of(key), {})
         counter = counters.get(key)
         if counter is None or counter.ends_at <= now:
             counters.pop(key, None)
@@ -75,7 +120,7 @@ class MonotonicCounters:
         return counter.ends_at if counter is not None else self._clock.monotonic()
 
     async def clear(self, key: str) -> None:
-        self._counters.get(owner_of(key), {}).pop(key, None)
+        self._counters.get(_owner_of(key), {}).pop(key, None)
 
     async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         now = self._now()
@@ -93,7 +138,7 @@ class MonotonicCounters:
         return window.previous, window.left(now) if window.previous else 0.0, window.current, window.ends_at - now
 
     def _find(self, key: str) -> _Counter | None:
-        return self._counters.get(owner_of(key), {}).get(key)
+        return self._counters.get(_owner_of(key), {}).get(key)
 
     def _window(self, key: str, length: int, now: float) -> _Window:
         window = self._windows.get(key)
@@ -116,3 +161,31 @@ class MonotonicCounters:
                 else:
                     del self._counters[subject]
         return now
+
+
+class LocalSlots:
+    """Slots of this process."""
+
+    def __init__(self) -> None:
+        self._leases: dict[str, set[str]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(leases) for leases in self._leases.values())
+
+    async def take(self, key: str, lease_id: str, *, limit: int) -> bool:
+        leases = self._leases.setdefault(key, set())
+        if len(leases) >= limit:
+            return False
+        leases.add(lease_id)
+        return True
+
+    async def give_back(self, key: str, lease_id: str) -> None:
+        leases = self._leases.get(key, set())
+        leases.discard(lease_id)
+        if not leases:
+            self._leases.pop(key, None)
+
+
+def _owner_of(key: str) -> str:
+    """Return the subject's part of a key."""
+    return key.partition("/")[0]
