@@ -299,7 +299,7 @@ def a_pipeline(
     return Pipeline(
         registry=registry or ToolRegistry([FakeTool()]),
         limits=limits or NoLimits(),
-        hooks=HookChain.of(hooks),
+        hooks=HookChain(hooks=tuple(hooks)),
         policy=policy or FakePolicy(),
         resolver=resolver or FakeResolver(),
         audit=audit or RecordingAudit(),

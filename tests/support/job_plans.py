@@ -123,7 +123,7 @@ class JobBench:
         return Pipeline(
             registry=ToolRegistry(job_tools(self.document, policy.tools)),
             limits=limits or NoLimits(),
-            hooks=HookChain.of(hooks),
+            hooks=HookChain(hooks=tuple(hooks)),
             policy=policy,
             resolver=FakeResolver(),
             audit=self.audit,

@@ -12,8 +12,7 @@ from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import AfterHook, BeforeHook, Hook, PlanT
 from browser_shell.core.results import CommandResult
-from browser_shell.hooks.normalise import NormaliseData
-from browser_shell.hooks.redact import RedactSecrets
+from browser_shell.hooks.redact import NormaliseData, RedactSecrets
 from browser_shell.hooks.truncate import TruncateJobAnswer, TruncateOutput
 
 GROUP = "browser_shell.hooks"
@@ -27,28 +26,21 @@ _Value = TypeVar("_Value")
 class HookChain(Generic[PlanT]):
     """Run hooks in sequence, each on the value that the previous one returned."""
 
-    before_hooks: tuple[BeforeHook[PlanT], ...] = ()
-    after_hooks: tuple[AfterHook[PlanT], ...] = ()
-
-    @classmethod
-    def of(cls, hooks: Iterable[Hook[PlanT]]) -> HookChain[PlanT]:
-        """Build a chain that runs `before` in the given order and `after` in reverse."""
-        in_order = tuple(hooks)
-        return cls(
-            before_hooks=tuple(hook for hook in in_order if isinstance(hook, BeforeHook)),
-            after_hooks=tuple(hook for hook in reversed(in_order) if isinstance(hook, AfterHook)),
-        )
+    hooks: tuple[Hook[PlanT], ...] = ()
+    """`before` runs in this order, and `after` in reverse."""
 
     async def before(self, call: ToolCall, plan: PlanT) -> PlanT:
         """Raises: CallRefused when a hook refuses; any exception of a faulty hook."""
-        for hook in self.before_hooks:
-            plan = _require_type(type(plan), await hook.before(call, plan), hook)
+        for hook in self.hooks:
+            if isinstance(hook, BeforeHook):
+                plan = _require_type(type(plan), await hook.before(call, plan), hook)
         return plan
 
     async def after(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
         """Raises: any exception of a faulty hook."""
-        for hook in self.after_hooks:
-            result = _require_type(CommandResult, await hook.after(call, plan, result), hook)
+        for hook in reversed(self.hooks):
+            if isinstance(hook, AfterHook):
+                result = _require_type(CommandResult, await hook.after(call, plan, result), hook)
         return result
 
 
@@ -60,8 +52,9 @@ def standard_chain(
     `after` runs in reverse: plugins see the result first, and the built-in hooks process what they add.
     """
     redaction: tuple[Hook, ...] = (RedactSecrets(),) if redact else ()
-    built_in: list[Hook] = [TruncateOutput(max_characters=max_output_characters), *redaction, NormaliseData()]
-    return HookChain.of([*built_in, *plugins])
+    return HookChain(
+        hooks=(TruncateOutput(max_characters=max_output_characters), *redaction, NormaliseData(), *plugins)
+    )
 
 
 def job_chain(
@@ -69,18 +62,12 @@ def job_chain(
 ) -> HookChain[ContainerJob]:
     """Build the chain for jobs, whose answers have their own schema."""
     redaction: tuple[Hook[ContainerJob], ...] = (RedactSecrets(),) if redact else ()
-    built_in: list[Hook[ContainerJob]] = [TruncateJobAnswer(max_characters=max_output_characters), *redaction]
-    return HookChain.of([*built_in, *plugins])
+    return HookChain(hooks=(TruncateJobAnswer(max_characters=max_output_characters), *redaction, *plugins))
 
 
-def installed_hooks() -> tuple[Hook, ...]:
-    """Load the installed hooks for browser commands. Raises: ConfigurationInvalid."""
-    return load_hooks(entry_points(group=GROUP))
-
-
-def installed_job_hooks() -> tuple[Hook[ContainerJob], ...]:
-    """Load the installed hooks for jobs. Raises: ConfigurationInvalid."""
-    return load_hooks(entry_points(group=JOB_GROUP))
+def installed_hooks(group: str) -> tuple[Hook[PlanT], ...]:
+    """Load the hooks of installed packages. Raises: ConfigurationInvalid."""
+    return load_hooks(entry_points(group=group))
 
 
 def load_hooks(found: Iterable[EntryPoint]) -> tuple[Hook[PlanT], ...]:

@@ -1,4 +1,4 @@
-"""Redact secrets in results, by the name of a field and by patterns in text."""
+"""Remove what clients must not see in results: driver metadata, typed text, server paths and secrets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from dataclasses import dataclass, replace
 
 from browser_shell.core.calls import ToolCall
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.plans import Plan
+from browser_shell.core.plans import BrowserCommand, Plan
 from browser_shell.core.results import CommandResult
+
+NOISE = frozenset({"lifecycle", "webmcp", "_boundary", "targetId"})
+"""`webmcp` is text under the control of the page; the others are internal to the driver."""
+COMMANDS_WITH_FILES = frozenset({"screenshot", "pdf"})
+COMMANDS_WITHOUT_ORIGIN = frozenset({"get", "is"})
+"""Their answer is a single value. A caller that needs the origin can use `get url`."""
 
 REDACTED = "[redacted]"
 
@@ -97,16 +103,44 @@ _SHAPES = (
         ),
     ),
 )
-_NEEDLES = tuple({needle for shape in _SHAPES for needle in shape.needles})
+_NEEDLES = frozenset(needle for shape in _SHAPES for needle in shape.needles)
+
+
+class NormaliseData:
+    """Remove driver metadata, typed text and server paths from the data of a result."""
+
+    async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+        return replace(result, data=normalise(plan, result.data))
+
+
+def normalise(plan: BrowserCommand, data: JsonValue) -> JsonValue:
+    if not isinstance(data, dict):
+        return data
+    dropped = set(NOISE)
+    if "refs" not in plan.options:
+        dropped.add("refs")
+    if plan.name in COMMANDS_WITH_FILES:
+        dropped.add("path")
+    if plan.name in COMMANDS_WITHOUT_ORIGIN:
+        dropped.add("origin")
+    if not data.get("removedRefs"):
+        dropped.add("removedRefs")
+    kept = {key: value for key, value in data.items() if key not in dropped}
+    if plan.name == "type" and len(plan.operands) > 1:
+        # The text may be a password, so only its length is returned.
+        return {"typed": len(plan.operands[1])}
+    delta = kept.get("snapshot")
+    if isinstance(delta, dict):
+        # A delta has its refs one level deeper.
+        kept["snapshot"] = {key: value for key, value in delta.items() if key not in dropped}
+    return kept
 
 
 class RedactSecrets:
     """Redact the data and message of a result. Runs after plugins and before truncation."""
 
     async def after(self, call: ToolCall, plan: Plan, result: CommandResult) -> CommandResult:
-        data, message = redact(result.data), redact_text(result.message)
-        unchanged = data == result.data and message == result.message
-        return result if unchanged else replace(result, data=data, message=message)
+        return replace(result, data=redact(result.data), message=redact_text(result.message))
 
 
 def redact(value: JsonValue) -> JsonValue:
@@ -122,12 +156,8 @@ def redact(value: JsonValue) -> JsonValue:
 
 
 def redact_text(text: str) -> str:
-    if not text:
-        return text
     lowered = text.lower()
     found = {needle for needle in _NEEDLES if needle in lowered}
-    if not found:
-        return text
     for shape in _SHAPES:
         if not found.isdisjoint(shape.needles):
             text = shape.pattern.sub(shape.replacement, text)

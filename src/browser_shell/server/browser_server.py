@@ -42,7 +42,7 @@ from browser_shell.egress.denials import DenialAudit, RecentDenials
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy
 from browser_shell.egress.resolver import SystemResolver
-from browser_shell.hooks.chain import installed_hooks, standard_chain
+from browser_shell.hooks.chain import GROUP, installed_hooks, standard_chain
 from browser_shell.ops.health import Probe
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.rules import UrlPolicy
@@ -129,7 +129,7 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
                     hooks=standard_chain(
                         max_output_characters=settings.policy.output.max_characters,
                         redact=settings.policy.output.redact,
-                        plugins=installed_hooks(),
+                        plugins=installed_hooks(GROUP),
                     ),
                     policy=browser.policy,
                     resolver=browser.resolver,

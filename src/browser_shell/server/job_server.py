@@ -14,7 +14,7 @@ import structlog
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.plans import ContainerJob
 from browser_shell.egress.resolver import SystemResolver
-from browser_shell.hooks.chain import installed_job_hooks, job_chain
+from browser_shell.hooks.chain import JOB_GROUP, installed_hooks, job_chain
 from browser_shell.jobs.containers.engine import DisposableContainers, ServerLock
 from browser_shell.jobs.run_closing import RunCloser
 from browser_shell.jobs.run_store import RunStore
@@ -104,7 +104,7 @@ async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
                 hooks=job_chain(
                     max_output_characters=document.output.max_characters,
                     redact=document.output.redact,
-                    plugins=installed_job_hooks(),
+                    plugins=installed_hooks(JOB_GROUP),
                 ),
                 policy=policy,
                 resolver=SystemResolver(),

@@ -19,17 +19,17 @@ from support.fakes import RecordingSandbox, a_call, a_pipeline, a_plan
 
 
 async def test_before_hooks_run_in_order() -> None:
-    plan = await HookChain.of([NamingHook("a"), NamingHook("b")]).before(a_call(), a_plan("click"))
+    plan = await HookChain(hooks=(NamingHook("a"), NamingHook("b"))).before(a_call(), a_plan("click"))
     assert plan.operands == ("a", "b")
 
 
 async def test_after_hooks_run_in_reverse_order() -> None:
-    chain = HookChain.of([NamingHook("a"), NamingHook("b")])
+    chain = HookChain(hooks=(NamingHook("a"), NamingHook("b")))
     assert (await chain.after(a_call(), a_plan(), CommandResult(exit_code=0))).message == "ba"
 
 
 async def test_a_hook_without_before_is_skipped_before_the_call() -> None:
-    assert await HookChain.of([CrashingAfterHook()]).before(a_call(), a_plan()) == a_plan()
+    assert await HookChain(hooks=(CrashingAfterHook(),)).before(a_call(), a_plan()) == a_plan()
 
 
 class ForgetfulHook:
@@ -41,7 +41,7 @@ class ForgetfulHook:
 
 
 async def test_a_hook_without_a_return_value_is_an_error() -> None:
-    chain = HookChain.of([ForgetfulHook()])
+    chain = HookChain(hooks=(ForgetfulHook(),))
     with pytest.raises(TypeError):
         await chain.before(a_call(), a_plan())
     with pytest.raises(TypeError):
@@ -118,7 +118,7 @@ async def test_an_installed_hook_refuses_calls_and_changes_results(
 ) -> None:
     monkeypatch.syspath_prepend(site_with_the_example)
     sandbox = RecordingSandbox(result=CommandResult(exit_code=0, data={"text": "call +49 89 1234567"}))
-    pipeline = a_pipeline(hooks=installed_hooks(), sandbox=sandbox)
+    pipeline = a_pipeline(hooks=installed_hooks(GROUP), sandbox=sandbox)
 
     refused = await pipeline.handle(a_call("press", "Enter"))
     assert (refused.error, refused.rule_id) == (ErrorCode.POLICY_BLOCKED, "acme.no-enter")
