@@ -21,7 +21,7 @@ up: ## install what is missing, start the server, print how to connect; Ctrl-C s
 test: install-dev ## install what the tests need and run all of them, real Chromium included
 	@scripts/test
 
-check: install-dev ## ruff, mypy --strict, import-linter, docs
+check: install-dev ## ruff, mypy --strict, import-linter, plain English, docs, tests that mirror modules
 	@scripts/check
 
 bench: install-dev ## measure: calls beside the bare CLI and its MCP server, the egress proxy, the audit log, the guards, test jobs

@@ -48,8 +48,8 @@ def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -
         page.wait_for(["click", "other", True])
 
 
-def test_the_page_sees_the_mouse_come_before_it_sees_the_button(browser: Session, site: Site) -> None:
-    """The driver is told that the mouse has moved before Chromium says so."""
+def test_mouse_arrives_at_the_page_before_the_button(browser: Session, site: Site) -> None:
+    """A page that reacts to the pointer gets the motion first."""
     kinds = ["mouseover", "mousemove", "mousedown", "mouseup", "click"]
     page = site.watch(
         f"""<button id=b>Press</button><script>

@@ -85,13 +85,13 @@ def test_a_dialog_that_opens_during_a_wait_ends_the_wait(browser: Session, page:
     page.wait_for("alive")
 
 
-def test_a_long_alert_is_told_in_part(browser: Session, site: Site) -> None:
+def test_long_alert_is_reported_in_part(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("<button id=b onclick=\"alert('boo'.repeat(1000)); report('after')\">b</button>").url)
-    told = browser.run("click", "#b").stderr + browser.run("get", "title").stderr
-    assert f"an alert: '{'boo' * 100}'" in told
+    notes = browser.run("click", "#b").stderr + browser.run("get", "title").stderr
+    assert f"an alert: '{'boo' * 100}'" in notes
 
 
-def test_an_alert_blocks_nothing_and_is_told(browser: Session, page: WatchedPage) -> None:
+def test_alert_is_reported_and_blocks_nothing(browser: Session, page: WatchedPage) -> None:
     clicked = browser.run("click", "#alert")
     assert clicked.exit_code == 0
     page.wait_for("after the alert")

@@ -94,14 +94,14 @@ def test_a_redirect_to_a_host_that_does_not_resolve_has_the_same_error(
 
 
 @pytest.mark.promise("open:unlisted-is-never-asked")
-def test_open_refuses_a_neighbouring_port_and_asks_nobody(browser: Session, site: Site) -> None:
+def test_open_refuses_a_neighbouring_port_without_a_connection(browser: Session, site: Site) -> None:
     before = len(site.requests)
     outcome = browser.run("open", f"http://127.0.0.1:{site.port + 1}/")
     assert (outcome.exit_code, outcome.meta["name"]) == (126, "POLICY_BLOCKED")
     assert len(site.requests) == before
 
 
-def test_close_says_whether_there_was_something_to_close(browser: Session, site: Site) -> None:
+def test_close_reports_whether_the_session_existed(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     assert browser.ok("close") == {"closed": True}
     assert browser.ok("close") == {"closed": False}

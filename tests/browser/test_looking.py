@@ -102,7 +102,7 @@ def test_the_map_of_refs_comes_only_when_asked_for(browser: Session, site: Site)
     assert data["refs"][ref] == {"role": "button", "name": "Go"}
 
 
-def test_a_delta_tells_only_what_changed(browser: Session, site: Site) -> None:
+def test_delta_snapshot_holds_only_the_changes(browser: Session, site: Site) -> None:
     page = site.watch(
         "<button id=b onclick=\"document.querySelector('h1').textContent = 'After'\">b</button><h1>Before</h1>"
     )
@@ -186,8 +186,8 @@ def test_pictures_and_documents_leave_neither_files_nor_paths(browser: Session, 
     browser.ok("open", site.watch("<p>x</p>").url)
     outcomes = [browser.run("screenshot"), browser.run("screenshot", "--annotate"), browser.run("pdf")]
     assert all("path" not in outcome.data for outcome in outcomes)
-    told = " ".join(outcome.stdout + outcome.stderr for outcome in outcomes)
-    assert not re.search(r"/(tmp|run|root|home|var|usr|work)\b", told), told
+    output = " ".join(outcome.stdout + outcome.stderr for outcome in outcomes)
+    assert not re.search(r"/(tmp|run|root|home|var|usr|work)\b", output), output
     made = [path for path in (browser.server.devtools_directory / "out").rglob("*") if path.is_file()]
     assert made == []
 
@@ -205,7 +205,7 @@ def test_get_text_takes_refs_and_xpath(browser: Session, site: Site) -> None:
     assert browser.ok("get", "text", "xpath=//p")["text"] == "para"
 
 
-def test_a_huge_text_is_bounded_and_says_so(browser: Session, site: Site) -> None:
+def test_huge_text_is_truncated_with_a_note(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch(f"<p>{'word ' * 200_000}</p>").url)
     outcome = browser.run("get", "text", "body")
     assert outcome.exit_code == 0
@@ -236,7 +236,7 @@ def test_is_answers_with_facts_about_an_element(browser: Session, site: Site) ->
         "<input type=checkbox id=ticked checked><input type=checkbox id=clear>"
     )
     browser.ok("open", page.url)
-    asked = {
+    answers = {
         (word, selector): browser.ok("is", word, selector)[word]
         for word, selector in (
             *(("visible", "#shown"), ("visible", "#hidden")),
@@ -244,7 +244,7 @@ def test_is_answers_with_facts_about_an_element(browser: Session, site: Site) ->
             *(("checked", "#ticked"), ("checked", "#clear")),
         )
     }
-    assert list(asked.values()) == [True, False, True, False, True, False]
+    assert list(answers.values()) == [True, False, True, False, True, False]
 
 
 def test_asking_about_something_that_is_not_there_fails(browser: Session, site: Site) -> None:

@@ -64,7 +64,7 @@ def test_eight_sessions_work_at_once_with_their_own_cookies_and_a_ninth_must_wai
         list(pool.map(lambda session: session.ok("click", "#mark"), everyone))
         visits = list(pool.map(visit, everyone))
 
-    # Everyone saw their own mark and nobody else's.
+    # Every session saw its own mark and no other.
     for session in everyone:
         name = session.session_id
         assert page.reports.count([f"#{name}", f"who={name}", f"#{name}", True]) == 3
@@ -150,7 +150,9 @@ def test_closing_takes_everything_of_the_session_away(
     assert list((crowd.devtools_directory / "out").iterdir()) == []
 
 
-def test_what_a_session_was_refused_is_not_told_to_the_next_one(sessions: Callable[[str], Session], site: Site) -> None:
+def test_denials_of_a_closed_session_are_not_reported_to_the_next_one(
+    sessions: Callable[[str], Session], site: Site
+) -> None:
     session = sessions("fresh")
     refused = session.run("open", site.watch("<img src='http://192.168.0.1/x.png'>").url)
     assert "192.168.0.1" in refused.stderr
@@ -158,7 +160,7 @@ def test_what_a_session_was_refused_is_not_told_to_the_next_one(sessions: Callab
     assert session.run("open", site.watch("").url).stderr == ""
 
 
-def test_an_idle_session_ends_and_says_so_once(site: Site) -> None:
+def test_idle_session_is_closed_and_reported_once(site: Site) -> None:
     policy = {"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}, "sessions": {"idle_seconds": 10}}
     with running_server(policy) as server:
         idle, asking, busy = server.session("idle"), server.session("asking"), server.session("busy")
@@ -168,10 +170,10 @@ def test_an_idle_session_ends_and_says_so_once(site: Site) -> None:
         # Fewer than ten seconds between two calls keep a session; more end it.
         for _ in range(4):
             busy.ok("wait", 3500)
-        # They are looked for every five seconds; meanwhile the busy one is not idle for long enough.
+        # Idle sessions are collected every five seconds. The busy one is not idle for long enough.
         wait_until(lambda: len(server.daemons()) == 1, seconds=8, what="the end of the two")
-        gone = asking.run("get", "text", "#p")
-        assert (gone.exit_code, gone.meta["name"]) == (1, "SESSION_GONE")
+        outcome = asking.run("get", "text", "#p")
+        assert (outcome.exit_code, outcome.meta["name"]) == (1, "SESSION_GONE")
         asking.ok("open", url)
         assert asking.ok("get", "text", "#p")["text"] == "text"
         reopened = idle.run("open", url)

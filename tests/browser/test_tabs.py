@@ -1,4 +1,4 @@
-"""Popups and new tabs: reachable, harmless to their opener, and nobody else's."""
+"""Popups and new tabs: reachable, harmless to their opener, and private to their session."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_a_page_opens_is_reachable_and_does_not_stall_it(browser: Session, 
     assert page.reports == ["alive", "alive"]
 
 
-def test_a_blank_link_opens_a_tab_and_says_so(browser: Session, site: Site) -> None:
+def test_blank_link_opens_a_tab_with_a_note(browser: Session, site: Site) -> None:
     child = site.watch("", title="child")
     page = site.watch(f"<a id=a target=_blank href='{child.url}'>a</a>")
     browser.ok("open", page.url)

@@ -31,7 +31,7 @@ TEXTS = _texts()
 
 @pytest.fixture
 def page(browser: Session, site: Site) -> WatchedPage:
-    # The page itself sends the field's value as JSON, so that no command of ours stands between it and the test.
+    # The page itself sends the field's value as JSON, so no command of the tool can change it on the way.
     watched = site.watch(
         "<textarea id=q></textarea><button id=clear onclick=\"q.value = ''\">clear</button>"
         '<button id=send onclick="report(q.value)">send</button>'

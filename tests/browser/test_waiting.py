@@ -78,7 +78,7 @@ def test_a_wait_that_ends_too_late_leaves_the_page_untouched(
     assert page.reports.count("changed") <= 1, "the page was loaded again"
 
 
-def test_sleeping_past_the_deadline_says_what_did_not_fit(browser: Session, site: Site) -> None:
+def test_sleep_beyond_the_deadline_is_explained(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     outcome = browser.run("wait", 20_000, timeout=1)
     assert timed_out(outcome)
