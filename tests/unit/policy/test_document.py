@@ -255,7 +255,7 @@ def sections(section: type[BaseModel]) -> Iterator[type[BaseModel]]:
                 yield from sections(part)
 
 
-@pytest.mark.parametrize("section", set(sections(PolicyDocument)), ids=lambda section: section.__name__)
+@pytest.mark.parametrize("section", dict.fromkeys(sections(PolicyDocument)), ids=lambda section: section.__name__)
 def test_every_key_is_described_for_the_reference(section: type[BaseModel]) -> None:
     assert section.__doc__
     for name, field in section.model_fields.items():
