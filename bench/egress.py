@@ -45,7 +45,7 @@ from browser_shell.browser.chromium.process import (
     ChromiumSettings,
 )
 from browser_shell.browser.proxy_addresses import ProxyAddresses
-from browser_shell.core.egress import Requester
+from browser_shell.core.decisions import Requester
 from browser_shell.process.accounts import Account, account_to_drop_to, make_private_directory
 from browser_shell.settings import Settings, read_settings
 

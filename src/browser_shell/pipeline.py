@@ -9,10 +9,9 @@ from typing import Generic
 import anyio
 import structlog
 
-from browser_shell.core.access import Activity
-from browser_shell.core.calls import ToolCall
-from browser_shell.core.decisions import refusal_of
-from browser_shell.core.egress import IpAddress
+from browser_shell.core.access import Activity, HumanControl, refuse_while_human_controls
+from browser_shell.core.calls import BrowserCommand, CommandResult, ContainerJob, Plan, ToolCall, ToolOutcome
+from browser_shell.core.decisions import IpAddress, refusal_of
 from browser_shell.core.errors import (
     AuditUnavailable,
     BrowserShellError,
@@ -24,14 +23,11 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
-from browser_shell.core.human_control import refuse_while_human_controls
 from browser_shell.core.json_values import compact_json
-from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan
 from browser_shell.core.ports import (
     AuditLog,
     CallLease,
     Clock,
-    HumanControl,
     Limits,
     PlanT,
     Policy,
@@ -43,7 +39,6 @@ from browser_shell.core.ports import (
     ignore_progress,
 )
 from browser_shell.core.records import AuditRecord, RecordKind, SecretText
-from browser_shell.core.results import CommandResult, ToolOutcome
 from browser_shell.hooks.chain import HookChain
 from browser_shell.hooks.redact import redact_text
 from browser_shell.policy.commands import named_subcommand

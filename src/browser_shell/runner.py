@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import BrowserCommand, CommandResult, ContainerJob, Plan, ToolCall
 from browser_shell.core.errors import SandboxUnavailable
-from browser_shell.core.plans import BrowserCommand, ContainerJob, Plan
 from browser_shell.core.ports import ReportProgress, Runner
-from browser_shell.core.results import CommandResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from browser_shell.core.calls import Attachment, CommandResult
 from browser_shell.core.errors import BrowserUnavailable, ErrorCode
 from browser_shell.core.ports import Runner
-from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.hooks.chain import standard_chain
 from browser_shell.pipeline import Pipeline
 from browser_shell.runner import ExecutionRunner

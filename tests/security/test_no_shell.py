@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import ContainerJob, JobRunner, ToolCall
 from browser_shell.core.errors import ConfigurationInvalid, ErrorCode, PolicyBlocked
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.ports import ToolDescription
 from browser_shell.hooks.chain import GROUP, JOB_GROUP, load_hooks
 from browser_shell.policy.job_rules import JobPolicy

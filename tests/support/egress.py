@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import AsyncResource, SocketAttribute, SocketListener, SocketStream
 
-from browser_shell.core.egress import Denial, IpAddress, Requester
+from browser_shell.core.decisions import Denial, IpAddress, Requester
 from browser_shell.core.ports import AuditLog, Resolver
 from browser_shell.egress.denials import RecentDenials
 from browser_shell.egress.dialer import Dialer

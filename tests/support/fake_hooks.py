@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import BrowserCommand, CommandResult, Plan, ToolCall
 from browser_shell.core.errors import CallRefused
-from browser_shell.core.plans import BrowserCommand, Plan
 from browser_shell.core.ports import PlanT
-from browser_shell.core.results import CommandResult
 
 
 @dataclass

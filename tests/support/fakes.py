@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 import anyio
 import anyio.lowlevel
 
-from browser_shell.core.access import Activity
-from browser_shell.core.calls import Principal, ToolCall
-from browser_shell.core.decisions import Decision
-from browser_shell.core.egress import IpAddress
+from browser_shell.core.access import Activity, HumanControl
+from browser_shell.core.calls import BrowserCommand, CommandResult, Principal, ToolCall, UrlTarget
+from browser_shell.core.decisions import Decision, IpAddress
 from browser_shell.core.errors import (
     ArgumentsInvalid,
     AuditUnavailable,
@@ -22,12 +21,10 @@ from browser_shell.core.errors import (
     TryLater,
 )
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.core.ports import (
     AuditLog,
     Clock,
     Hook,
-    HumanControl,
     Limits,
     Policy,
     ReportProgress,
@@ -36,7 +33,6 @@ from browser_shell.core.ports import (
     ToolDescription,
 )
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind
-from browser_shell.core.results import CommandResult
 from browser_shell.hooks.chain import HookChain
 from browser_shell.pipeline import Pipeline
 from browser_shell.runner import ExecutionRunner

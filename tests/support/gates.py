@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import CommandResult, ToolCall
 from browser_shell.core.errors import CallRefused, ErrorCode
 from browser_shell.core.ports import Clock
-from browser_shell.core.results import CommandResult
 from browser_shell.limits.gate import GateLease, LimitsGate, local_gate
 from browser_shell.policy.document import LimitsSection
 from browser_shell.policy.loading import policy_from

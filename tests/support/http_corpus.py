@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from browser_shell.core.calls import ToolCall
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.calls import BrowserCommand, CommandResult, ToolCall
 from browser_shell.core.ports import ReportProgress
-from browser_shell.core.results import CommandResult
 from support.raw_http import NO_ANSWER, Answer, answers_in, exchange, head
 from support.tokens import Keys
 

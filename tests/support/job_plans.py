@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from browser_shell.core.calls import Principal, ToolCall
-from browser_shell.core.plans import ContainerJob, JobRunner
+from browser_shell.core.calls import CommandResult, ContainerJob, JobRunner, Principal, ToolCall
 from browser_shell.core.ports import Clock, Hook, Limits, ReportProgress, ignore_progress
-from browser_shell.core.results import CommandResult
 from browser_shell.hooks.chain import HookChain
 from browser_shell.jobs.evidence import RunFacts
 from browser_shell.jobs.run_closing import RunCloser

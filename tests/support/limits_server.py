@@ -13,10 +13,8 @@ import time
 
 import anyio
 
-from browser_shell.core.calls import ToolCall
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.calls import BrowserCommand, CommandResult, ToolCall
 from browser_shell.core.ports import ReportProgress
-from browser_shell.core.results import CommandResult
 from browser_shell.limits.gate import open_gate
 from browser_shell.policy.loading import policy_from
 from browser_shell.server.common import SystemClock, new_call_id

@@ -11,10 +11,8 @@ import sys
 
 import anyio
 
-from browser_shell.core.calls import ToolCall
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.calls import Attachment, BrowserCommand, CommandResult, ToolCall
 from browser_shell.core.ports import ReportProgress
-from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.hooks.chain import standard_chain
 from browser_shell.http.gateway import build_gateway
 from browser_shell.http.server import listen_on, serve_listener

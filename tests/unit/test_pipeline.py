@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from browser_shell import pipeline as pipeline_module
-from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.calls import Attachment, BrowserCommand, CommandResult, Principal, ToolCall
 from browser_shell.core.errors import (
     BrowserShellError,
     BrowserUnavailable,
@@ -22,10 +22,8 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
-from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Hook, ReportProgress
 from browser_shell.core.records import RecordKind
-from browser_shell.core.results import Attachment, CommandResult
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.runner import ExecutionRunner

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from browser_shell.core.decisions import NO_ANSWER_RULE, refusal_type
-from browser_shell.core.egress import Denial
+from browser_shell.core.calls import CommandResult
+from browser_shell.core.decisions import NO_ANSWER_RULE, Denial, refusal_type
 from browser_shell.core.errors import ErrorCode
-from browser_shell.core.results import CommandResult
 
 _MAX_NOTES = 5
 _TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"

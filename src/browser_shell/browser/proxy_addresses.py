@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from browser_shell.core.egress import Requester
+from browser_shell.core.decisions import Requester
 
 _ADDRESSES = 250 * 65536
 

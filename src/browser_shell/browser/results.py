@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from browser_shell.browser.driver.reply import TAB_GONE, DriverReply
+from browser_shell.core.calls import BrowserCommand, CommandResult
 from browser_shell.core.errors import ErrorCode
-from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.results import CommandResult
 
 _NO_BROWSER = (
     "CDP connection closed",

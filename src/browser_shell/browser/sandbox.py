@@ -27,8 +27,9 @@ from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tab_dialog_commands import run_dialog, run_tab
 from browser_shell.browser.tabs import Dialog
-from browser_shell.core.calls import Principal, ToolCall
-from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.access import HumanControl, refuse_while_human_controls
+from browser_shell.core.calls import Attachment, BrowserCommand, CommandResult, Principal, ToolCall
+from browser_shell.core.decisions import Denial, Requester
 from browser_shell.core.errors import (
     BrowserUnavailable,
     DialogOpen,
@@ -36,10 +37,7 @@ from browser_shell.core.errors import (
     ExecutionTimedOut,
     SandboxUnavailable,
 )
-from browser_shell.core.human_control import refuse_while_human_controls
-from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.ports import Clock, HumanControl, ReportProgress
-from browser_shell.core.results import Attachment, CommandResult
+from browser_shell.core.ports import Clock, ReportProgress
 from browser_shell.process.files import take_file
 
 _RECOVERY_SECONDS = 5.0

@@ -16,10 +16,10 @@ from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session, SessionKey
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.core.access import SessionWindow
-from browser_shell.core.egress import Requester
+from browser_shell.core.access import HumanControl, SessionWindow
+from browser_shell.core.decisions import Requester
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable, TryLater
-from browser_shell.core.ports import AuditLog, Clock, HumanControl
+from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.process.accounts import Account, make_private_directory
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from browser_shell.browser.session import Session
+from browser_shell.core.calls import BrowserCommand, CommandResult
 from browser_shell.core.errors import ErrorCode
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.plans import BrowserCommand
-from browser_shell.core.results import CommandResult
 
 
 async def run_tab(session: Session, plan: BrowserCommand) -> CommandResult:

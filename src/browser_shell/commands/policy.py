@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import anyio
 
-from browser_shell.core.decisions import Decision, denied
-from browser_shell.core.egress import IpAddress
+from browser_shell.core.calls import BrowserCommand
+from browser_shell.core.decisions import Decision, IpAddress, denied
 from browser_shell.core.errors import ArgumentsInvalid, BrowserShellError, ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
-from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import Resolver
 from browser_shell.egress.resolver import SystemResolver
 from browser_shell.policy.document import PolicyDocument

@@ -1,9 +1,13 @@
-"""The live view: modes of access, and the data that viewers see."""
+"""The live view: modes of access, the data that viewers see, and the precedence of a person over agents."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import ceil
+from typing import Protocol
+
+from browser_shell.core.errors import HumanInControl
 
 
 class ViewMode(Enum):
@@ -50,3 +54,21 @@ class Activity:
     detail: str = ""
     """For a refusal: host and rule."""
     duration_ms: float | None = None
+
+
+class HumanControl(Protocol):
+    """The state of a takeover by a person."""
+
+    def seconds_left(self) -> float:
+        """Return how long agents should wait; 0 if no person is in control."""
+
+
+def refuse_while_human_controls(human: HumanControl) -> None:
+    """Raises: HumanInControl, with the seconds to wait."""
+    seconds = ceil(human.seconds_left())
+    if seconds > 0:
+        raise HumanInControl(
+            f"a person is using the browser; try again in {seconds} s",
+            rule_id="viewing.human_in_control",
+            retry_after_seconds=seconds,
+        )

@@ -1,10 +1,14 @@
-"""Decisions of a policy, and the error that a refusal becomes."""
+"""Decisions of a policy, the errors that refusals become, and connections that the egress proxy refused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from typing import TypeAlias
 
 from browser_shell.core.errors import CallRefused, NameNotResolved, PolicyBlocked
+
+IpAddress: TypeAlias = IPv4Address | IPv6Address
 
 NO_ANSWER_RULE = "dns.no_answer"
 """Rule id of a host name without addresses. Such a name is refused, but no policy forbids it."""
@@ -31,3 +35,24 @@ def refusal_type(rule_id: str) -> type[CallRefused]:
 def refusal_of(decision: Decision) -> CallRefused:
     """Return the error for a decision that refuses."""
     return refusal_type(decision.rule_id)(decision.reason, rule_id=decision.rule_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """The session for which the browser opens a connection."""
+
+    subject: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denial:
+    """One refused connection. Path and query are left out because they may hold secrets."""
+
+    requester: Requester
+    at: float
+    """Monotonic seconds."""
+    host: str
+    port: int
+    rule_id: str
+    reason: str

@@ -27,15 +27,7 @@ BrowserShellError            unexpected fault in the server (exit 127).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-
-
-@dataclass(frozen=True, slots=True)
-class _Code:
-    exit_code: int
-    number: int
-    advice: str
 
 
 class ErrorCode(Enum):
@@ -45,50 +37,43 @@ class ErrorCode(Enum):
     lie outside the range that MCP 2026-07-28 reserves.
     """
 
-    INVALID_ARGUMENTS = _Code(2, -32602, "Correct the arguments; the message names the field and the rule.")
-    POLICY_BLOCKED = _Code(126, -32004, "Do not repeat the call: this server's policy forbids it.")
-    NAME_NOT_RESOLVED = _Code(
-        1, 1014, "Check the spelling of the host, try again later, or open another page. Nothing was opened."
+    INVALID_ARGUMENTS = (2, -32602, "Correct the arguments; the message names the field and the rule.")
+    POLICY_BLOCKED = (126, -32004, "Do not repeat the call: this server's policy forbids it.")
+    NAME_NOT_RESOLVED = (
+        1,
+        1014,
+        "Check the spelling of the host, try again later, or open another page. Nothing was opened.",
     )
-    TIMEOUT = _Code(
+    TIMEOUT = (
         124,
         -32007,
         "Ask for less, or give a larger timeout_sec (at most 120). The reason says what is left.",
     )
-    COMMAND_FAILED = _Code(1, 1001, "Read the reason; take a new snapshot, refs change when the page changes.")
-    DIALOG_OPEN = _Code(1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
-    OUTPUT_TOO_LARGE = _Code(1, 1003, "Ask for less: a selector, or no --full.")
-    SESSION_LIMIT = _Code(75, 1004, "Close a session that is no longer needed, or try later.")
-    HUMAN_IN_CONTROL = _Code(75, 1010, "A person has the mouse. Wait as long as the message says, then go on.")
-    RATE_LIMITED = _Code(75, 1011, "Too many calls. Wait as long as retry_after says, then go on.")
-    BUDGET_EXCEEDED = _Code(
-        75, -32005, "The budget of this work is used up. Do not repeat the call before retry_after."
+    COMMAND_FAILED = (1, 1001, "Read the reason; take a new snapshot, refs change when the page changes.")
+    DIALOG_OPEN = (1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
+    OUTPUT_TOO_LARGE = (1, 1003, "Ask for less: a selector, or no --full.")
+    SESSION_LIMIT = (75, 1004, "Close a session that is no longer needed, or try later.")
+    HUMAN_IN_CONTROL = (75, 1010, "A person has the mouse. Wait as long as the message says, then go on.")
+    RATE_LIMITED = (75, 1011, "Too many calls. Wait as long as retry_after says, then go on.")
+    BUDGET_EXCEEDED = (75, -32005, "The budget of this work is used up. Do not repeat the call before retry_after.")
+    SANDBOX_VIOLATION = (126, -32006, "The job broke a rule of its container. Do not repeat it unchanged.")
+    LIMITS_UNAVAILABLE = (
+        75,
+        1013,
+        "The server cannot count calls, so it runs none. Wait some seconds; then tell its operator.",
     )
-    SANDBOX_VIOLATION = _Code(126, -32006, "The job broke a rule of its container. Do not repeat it unchanged.")
-    LIMITS_UNAVAILABLE = _Code(
-        75, 1013, "The server cannot count calls, so it runs none. Wait some seconds; then tell its operator."
-    )
-    AUDIT_UNAVAILABLE = _Code(75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
-    SESSION_GONE = _Code(1, 1009, "The session's page is gone. Begin again with open.")
-    BROWSER_UNAVAILABLE = _Code(127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
-    DRIVER_UNAVAILABLE = _Code(127, 1007, "agent-browser could not run. Repeat once; then tell the operator.")
-    ENGINE_UNAVAILABLE = _Code(
-        127, 1012, "The container engine did not run the job. Repeat once; then tell the operator."
-    )
-    HOOK_FAILED = _Code(126, 1008, "A hook of this server failed, so the call was refused. Tell its operator.")
-    INTERNAL_ERROR = _Code(127, -32603, "A fault in the server. Repeat once; then tell the operator.")
+    AUDIT_UNAVAILABLE = (75, 1005, "The server cannot record calls, so it runs none. Tell its operator.")
+    SESSION_GONE = (1, 1009, "The session's page is gone. Begin again with open.")
+    BROWSER_UNAVAILABLE = (127, 1006, "The browser is restarting. Wait some seconds, then begin with open.")
+    DRIVER_UNAVAILABLE = (127, 1007, "agent-browser could not run. Repeat once; then tell the operator.")
+    ENGINE_UNAVAILABLE = (127, 1012, "The container engine did not run the job. Repeat once; then tell the operator.")
+    HOOK_FAILED = (126, 1008, "A hook of this server failed, so the call was refused. Tell its operator.")
+    INTERNAL_ERROR = (127, -32603, "A fault in the server. Repeat once; then tell the operator.")
 
-    @property
-    def exit_code(self) -> int:
-        return self.value.exit_code
-
-    @property
-    def number(self) -> int:
-        return self.value.number
-
-    @property
-    def advice(self) -> str:
-        return self.value.advice
+    def __init__(self, exit_code: int, number: int, advice: str) -> None:
+        self.exit_code = exit_code
+        self.number = number
+        self.advice = advice
 
 
 class BrowserShellError(Exception):

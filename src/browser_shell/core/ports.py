@@ -10,14 +10,11 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from typing_extensions import TypeVar
 
 from browser_shell.core.access import SessionWindow
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import BrowserCommand, CommandResult, Plan, ToolCall, ToolOutcome
 from browser_shell.core.containers import ContainerOrder, ContainerReport
-from browser_shell.core.decisions import Decision
-from browser_shell.core.egress import IpAddress
+from browser_shell.core.decisions import Decision, IpAddress
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.plans import BrowserCommand, Plan
 from browser_shell.core.records import AuditRecord
-from browser_shell.core.results import CommandResult, ToolOutcome
 
 NewId: TypeAlias = Callable[[], str]
 ReportProgress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
@@ -180,13 +177,6 @@ class CallHandler(Protocol):
 
     def handle(self, call: ToolCall, report_progress: ReportProgress = ignore_progress, /) -> Awaitable[ToolOutcome]:
         """Raises: UnknownTool; PolicyBlocked for a reserved tool name."""
-
-
-class HumanControl(Protocol):
-    """The state of a takeover by a person."""
-
-    def seconds_left(self) -> float:
-        """Return how long agents should wait; 0 if no person is in control."""
 
 
 class SessionWindows(Protocol):

@@ -7,7 +7,7 @@ from collections import Counter, deque
 import anyio
 import structlog
 
-from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.decisions import Denial, Requester
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import SocketStream
 
-from browser_shell.core.decisions import Decision
-from browser_shell.core.egress import Denial, IpAddress, Requester
+from browser_shell.core.calls import UrlTarget
+from browser_shell.core.decisions import Decision, Denial, IpAddress, Requester
 from browser_shell.core.errors import AuditUnavailable, CallRefused
-from browser_shell.core.plans import UrlTarget
 from browser_shell.core.ports import AuditLog, Clock, Resolver
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.rules import UrlPolicy

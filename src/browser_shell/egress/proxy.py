@@ -16,7 +16,7 @@ import anyio
 import structlog
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
-from browser_shell.core.egress import Requester
+from browser_shell.core.decisions import Requester
 from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, join_streams
 from browser_shell.egress.dialer import Dialer, Dialled, EgressDenied, EgressFailed
 from browser_shell.egress.forward import Upstream, exchange

@@ -9,7 +9,7 @@ from socket import AF_INET, AF_INET6, SOCK_STREAM
 
 import anyio
 
-from browser_shell.core.egress import IpAddress
+from browser_shell.core.decisions import IpAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

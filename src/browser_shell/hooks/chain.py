@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import CommandResult, ContainerJob, ToolCall
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import AfterHook, BeforeHook, Hook, PlanT
-from browser_shell.core.results import CommandResult
 from browser_shell.hooks.redact import NormaliseData, RedactSecrets
 from browser_shell.hooks.truncate import TruncateJobAnswer, TruncateOutput
 

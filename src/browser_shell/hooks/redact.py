@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import BrowserCommand, CommandResult, Plan, ToolCall
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.plans import BrowserCommand, Plan
-from browser_shell.core.results import CommandResult
 
 NOISE = frozenset({"lifecycle", "webmcp", "_boundary", "targetId"})
 """`webmcp` is text under the control of the page; the others are internal to the driver."""

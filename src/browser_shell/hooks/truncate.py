@@ -13,10 +13,8 @@ from json import loads
 from operator import is_
 from typing import NamedTuple
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import BrowserCommand, CommandResult, ContainerJob, ToolCall
 from browser_shell.core.json_values import JsonObject, JsonValue, compact_json
-from browser_shell.core.plans import BrowserCommand, ContainerJob
-from browser_shell.core.results import CommandResult
 
 MAX_LEVELS = 100
 """Nesting depth. Common JSON parsers fail somewhere below 1000 levels."""

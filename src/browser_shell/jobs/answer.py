@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import assert_never
 
+from browser_shell.core.calls import CommandResult, ContainerJob
 from browser_shell.core.containers import MIB, ContainerEnd, ContainerLimits, ContainerReport
 from browser_shell.core.errors import ErrorCode
 from browser_shell.core.json_values import JsonObject
-from browser_shell.core.plans import ContainerJob
-from browser_shell.core.results import CommandResult
 from browser_shell.jobs.output_tail import OutputTail
 from browser_shell.jobs.run_closing import ClosedRun
 from browser_shell.jobs.test_report import JobReport

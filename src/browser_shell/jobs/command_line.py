@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from browser_shell.core.plans import ContainerJob, JobRunner
+from browser_shell.core.calls import ContainerJob, JobRunner
 
 WORK = "/work"
 OUTPUT = "/output"

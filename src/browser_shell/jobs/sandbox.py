@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import CommandResult, ContainerJob, ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
 from browser_shell.core.errors import (
     AuditUnavailable,
@@ -23,10 +23,8 @@ from browser_shell.core.errors import (
     RateLimited,
     SandboxUnavailable,
 )
-from browser_shell.core.plans import ContainerJob
 from browser_shell.core.ports import Clock, ContainerEngine, ReportProgress
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind, utc_timestamp
-from browser_shell.core.results import CommandResult
 from browser_shell.jobs.answer import answer, limit_error
 from browser_shell.jobs.command_line import RunnerCommand, runner_command
 from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts, plain

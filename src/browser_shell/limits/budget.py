@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import CommandResult, ToolCall
 from browser_shell.core.errors import BudgetExceeded, ErrorCode
-from browser_shell.core.results import CommandResult
 from browser_shell.limits.counters import Counters, digest, subject_key
 from browser_shell.policy.document import GovernanceBudget
 

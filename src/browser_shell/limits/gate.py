@@ -11,10 +11,9 @@ from math import floor
 import anyio
 import structlog
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import CommandResult, ToolCall
 from browser_shell.core.errors import BrowserShellError, LimitsUnavailable, RateLimited, foremost
 from browser_shell.core.ports import Clock, NewId
-from browser_shell.core.results import CommandResult
 from browser_shell.limits.budget import TaskBudget, TaskBudgets
 from browser_shell.limits.counters import ConcurrencySlots, Counters, LocalSlots, MonotonicCounters, subject_key
 from browser_shell.policy.document import LimitsSection

@@ -7,10 +7,10 @@ import base64
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
+from browser_shell.core.calls import Attachment, ToolOutcome
 from browser_shell.core.errors import BrowserShellError, ErrorCode, UnknownTool
 from browser_shell.core.json_values import JsonObject, compact_json
 from browser_shell.core.ports import ToolDescription
-from browser_shell.core.results import Attachment, ToolOutcome
 
 
 def wire_tool(tool: ToolDescription) -> types.Tool:

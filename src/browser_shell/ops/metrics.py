@@ -19,10 +19,9 @@ from prometheus_client import (
     generate_latest,
 )
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import ToolCall, ToolOutcome
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.ports import CallHandler, Clock, ReportProgress, ToolDescription, ignore_progress
-from browser_shell.core.results import ToolOutcome
 from browser_shell.http1.heads import write_final_response
 
 BUCKETS_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)

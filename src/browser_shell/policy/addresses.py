@@ -12,9 +12,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from browser_shell.core.decisions import Decision, denied
+from browser_shell.core.decisions import Decision, IpAddress, denied
 
-IpAddress: TypeAlias = IPv4Address | IPv6Address
 IpNetwork: TypeAlias = IPv4Network | IPv6Network
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from browser_shell.core.decisions import Decision, denied
-from browser_shell.core.plans import ContainerJob, JobRunner
-from browser_shell.policy.addresses import IpAddress
+from browser_shell.core.calls import ContainerJob, JobRunner
+from browser_shell.core.decisions import Decision, IpAddress, denied
 from browser_shell.policy.document import JOB_TOOLS, PolicyDocument
 from browser_shell.policy.job_arguments import is_expression, is_plain_path, is_text, path_of
 

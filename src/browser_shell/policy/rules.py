@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from browser_shell.core.decisions import NO_ANSWER_RULE, Decision, denied
-from browser_shell.core.plans import BrowserCommand, UrlTarget
-from browser_shell.policy.addresses import Endpoint, IpAddress, classify, parse_endpoint, parse_exemption
+from browser_shell.core.calls import BrowserCommand, UrlTarget
+from browser_shell.core.decisions import NO_ANSWER_RULE, Decision, IpAddress, denied
+from browser_shell.policy.addresses import Endpoint, classify, parse_endpoint, parse_exemption
 from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.document import PolicyDocument

@@ -11,8 +11,8 @@ from ipaddress import IPv4Address, IPv6Address
 
 from ada_url import URL, HostType
 
+from browser_shell.core.calls import UrlTarget
 from browser_shell.core.errors import ArgumentsInvalid, CallRefused, PolicyBlocked
-from browser_shell.core.plans import UrlTarget
 from browser_shell.policy.hosts import name_problem, without_final_dot
 from browser_shell.policy.messages import quoted
 

@@ -33,11 +33,10 @@ from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
 from browser_shell.browser.sessions import SessionLimits, Sessions
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.core.access import Activity
-from browser_shell.core.decisions import refusal_type
-from browser_shell.core.egress import Denial
+from browser_shell.core.access import Activity, HumanControl
+from browser_shell.core.decisions import Denial, refusal_type
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import AuditLog, Clock, HumanControl
+from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.egress.denials import DenialAudit, RecentDenials
 from browser_shell.egress.dialer import Dialer
 from browser_shell.egress.proxy import EgressProxy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.plans import BrowserCommand
 from browser_shell.core.ports import ToolDescription
 from browser_shell.policy.arguments import (
     DEFAULT_TIMEOUT_SECONDS,

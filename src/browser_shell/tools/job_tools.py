@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.ports import Tool, ToolDescription
 from browser_shell.policy.document import PlaywrightSection, PolicyDocument
 from browser_shell.policy.job_arguments import (

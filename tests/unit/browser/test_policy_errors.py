@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from browser_shell.browser.policy_errors import report_policy_denials
-from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.calls import CommandResult
+from browser_shell.core.decisions import Denial, Requester
 from browser_shell.core.errors import ErrorCode
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.results import CommandResult
 
 STARTED_AT = 10.0
 

@@ -4,7 +4,7 @@ import re
 
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.core.access import Activity
-from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.decisions import Denial, Requester
 from browser_shell.server.browser_server import denial_activity
 
 ALICE, BOB = Requester(subject="alice", session_id="s1"), Requester(subject="bob", session_id="s1")

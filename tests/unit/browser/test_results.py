@@ -6,8 +6,8 @@ import pytest
 
 from browser_shell.browser.driver.reply import DriverReply
 from browser_shell.browser.results import failed, is_wedged, lost_its_page, succeeded, tab_closed
+from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.errors import ErrorCode
-from browser_shell.core.plans import BrowserCommand
 
 INPUT_LOST = DriverReply(success=False, error="CDP error (Input.dispatchMouseEvent): Session with given id not found.")
 SCRIPT_LOST = DriverReply(success=False, error="CDP error (Runtime.evaluate): Session with given id not found.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from browser_shell.core.egress import Denial, Requester
+from browser_shell.core.decisions import Denial, Requester
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.egress import denials as module

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from browser_shell.core.egress import Requester
+from browser_shell.core.decisions import Requester
 from support.egress import (
     ALICE,
     OK,

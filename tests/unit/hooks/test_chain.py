@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from browser_shell.core.calls import ToolCall
+from browser_shell.core.calls import BrowserCommand, CommandResult, ContainerJob, JobRunner, ToolCall
 from browser_shell.core.errors import ConfigurationInvalid, ErrorCode
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.plans import BrowserCommand, ContainerJob, JobRunner
-from browser_shell.core.results import CommandResult
 from browser_shell.hooks.chain import GROUP, HookChain, installed_hooks, job_chain, load_hooks, standard_chain
 from support.fake_hooks import CrashingAfterHook, NamingHook
 from support.fakes import RecordingSandbox, a_call, a_pipeline, a_plan

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from browser_shell.core.calls import CommandResult
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.results import CommandResult
 from browser_shell.hooks.redact import REDACTED, NormaliseData, RedactSecrets, normalise, redact, redact_text
 from support.fakes import a_call, a_plan
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from browser_shell.core.calls import CommandResult, ContainerJob, JobRunner
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.plans import ContainerJob, JobRunner
-from browser_shell.core.results import CommandResult
 from browser_shell.hooks.truncate import MAX_LEVELS, SHORTEST_CUT, TruncateJobAnswer, TruncateOutput, cut_text, truncate
 from browser_shell.tools.job_tools import output_schema
 from support.fakes import RecordingSandbox, a_call, a_pipeline, a_plan

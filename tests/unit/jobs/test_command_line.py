@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from browser_shell.core.plans import ContainerJob, JobRunner
+from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.jobs.command_line import runner_command
 
 PLAN = ContainerJob(name="run_pytest", runner=JobRunner.PYTEST, timeout_seconds=60)

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from browser_shell.core.calls import JobRunner
 from browser_shell.core.containers import ContainerEnd, ContainerOrder
 from browser_shell.core.errors import (
     ArgumentsInvalid,
@@ -21,7 +22,6 @@ from browser_shell.core.errors import (
     RateLimited,
     SandboxViolation,
 )
-from browser_shell.core.plans import JobRunner
 from browser_shell.core.ports import ignore_progress
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.jobs import test_report as job_reports

@@ -6,13 +6,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from browser_shell.core.calls import Principal, ToolCall
+from browser_shell.core.calls import CommandResult, Principal, ToolCall
 from browser_shell.core.errors import (
     BudgetExceeded,
     ErrorCode,
 )
 from browser_shell.core.json_values import JsonValue
-from browser_shell.core.results import CommandResult
 from support.fakes import FakeClock, a_call
 from support.gates import FAILED, OK, a_local_gate, admits, refusal, run_for
 

@@ -12,9 +12,9 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from redis.asyncio import Redis
 
+from browser_shell.core.calls import CommandResult
 from browser_shell.core.errors import CallRefused, ConfigurationInvalid, LimitsUnavailable
 from browser_shell.core.ports import NewId
-from browser_shell.core.results import CommandResult
 from browser_shell.limits import redis_backend
 from browser_shell.limits.gate import LimitsGate, open_gate
 from browser_shell.limits.redis_backend import RedisSlots

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from browser_shell.core.plans import ContainerJob, JobRunner
+from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.policy.job_rules import JobPolicy
 from browser_shell.policy.loading import policy_from
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from browser_shell.core.calls import BrowserCommand, UrlTarget
 from browser_shell.core.decisions import Decision
-from browser_shell.core.plans import BrowserCommand, UrlTarget
 from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy

@@ -6,8 +6,8 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
+from browser_shell.core.calls import UrlTarget
 from browser_shell.core.errors import ArgumentsInvalid, CallRefused, PolicyBlocked
-from browser_shell.core.plans import UrlTarget
 from browser_shell.policy.urls import is_canonical, parse_target
 
 

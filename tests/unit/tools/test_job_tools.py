@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.core.errors import ArgumentsInvalid
-from browser_shell.core.plans import ContainerJob, JobRunner
 from browser_shell.core.ports import Tool
 from browser_shell.policy.document import PlaywrightSection
 from browser_shell.policy.loading import policy_from

@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 from browser_shell.browser.driver.selectors import driver_selector
+from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject
-from browser_shell.core.plans import BrowserCommand
 
 _DEFAULT_SCROLL_PIXELS = 300
 

@@ -12,7 +12,7 @@ from browser_shell.browser.driver import actions
 from browser_shell.browser.driver.actions import Action, OutputFile, driver_actions, file_action
 from browser_shell.browser.driver.agent_browser import ALLOWED_ACTIONS
 from browser_shell.browser.driver.selectors import driver_selector
-from browser_shell.core.plans import BrowserCommand
+from browser_shell.core.calls import BrowserCommand
 
 REVIEWED_FIELDS: dict[type[Action], set[str]] = {
     actions.Ping: set(),
