@@ -1,15 +1,18 @@
-"""The format of the log: lines linked by hashes, checkpoints, and Merkle proofs."""
+"""The format of the log: members of records, lines linked by hashes, checkpoints, and Merkle proofs."""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TypeAlias
 
 from browser_shell.core.json_values import JsonValue
+from browser_shell.core.records import AuditRecord
 
 GENESIS = "0" * 64
 """`prev` of the first line."""
@@ -20,6 +23,16 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False, allow_na
 _SIGNATURE = b',"signature":"'
 _SIGNED_AS = b"browser-shell audit checkpoint 1\n"
 """Domain separation: a signature made for another purpose is not a valid checkpoint."""
+_MAX_VALUE_CHARACTERS = 512
+_FIELDS = tuple(field.name for field in fields(AuditRecord) if field.name not in {"kind", "text", "durable"})
+# Defence in depth: no caller puts these into a record.
+_SECRET = re.compile(
+    r"[?&;][\w.%\[\]-]{1,64}="  # a query string
+    r"|\beyJ[\w-]{8,}\.[\w-]{4,}"  # a JSON web token
+    r"|\b(?i:bearer|basic)\s+[\w.~+/-]{8,}"
+    r"|\b(?i:set-cookie|cookie|authorization)\s*:"
+    r"|://[^/\s@]*@"  # a password in a URL
+)
 
 
 class OwnKind(Enum):
@@ -30,6 +43,33 @@ class OwnKind(Enum):
     """Written after a period in which the log could not be written."""
     AUDIT_CLOSED = "AUDIT_CLOSED"
     CHECKPOINT = "CHECKPOINT"
+
+
+def serialise_record(record: AuditRecord, *, text_key: bytes) -> dict[str, str | int | float]:
+    """Return the members of a record, without empty ones. Typed text becomes its length and its HMAC.
+
+    This is the last point at which a secret can be kept out of the log.
+    """
+    values = ((name, getattr(record, name)) for name in _FIELDS)
+    members: dict[str, str | int | float] = {
+        name: sanitise_value(value) if isinstance(value, str) else value
+        for name, value in values
+        if value not in (None, "")
+    }
+    if record.text is not None:
+        text = record.text.reveal()
+        members["text_length"] = len(text)
+        members["text_hmac"] = hmac.digest(text_key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
+    return members
+
+
+def sanitise_value(value: str) -> str:
+    """Return a value as the log contains it: secrets withheld, long values cut."""
+    if _SECRET.search(value):
+        return f"[withheld: {len(value)} characters]"
+    if len(value) > _MAX_VALUE_CHARACTERS:
+        return f"{value[:_MAX_VALUE_CHARACTERS]}[{len(value) - _MAX_VALUE_CHARACTERS} characters cut]"
+    return value
 
 
 def compose(*, prev: str, seq: int, kind: str, time: str, members: Members) -> bytes:
@@ -122,7 +162,6 @@ class Checkpoint:
     first: int
     """Number of the first line that `root` covers; the last one is `seq - 1`."""
     root: str
-    line: bytes
 
 
 def read_checkpoint(line: bytes) -> Checkpoint | None:
@@ -135,7 +174,7 @@ def read_checkpoint(line: bytes) -> Checkpoint | None:
         return None
     values = [entry.get(name) for name in ("time", "log", "key", "root")]
     time, log, key, root = (value if isinstance(value, str) else "" for value in values)
-    return Checkpoint(seq=seq, time=time, log=log, key=key, first=first, root=root, line=line)
+    return Checkpoint(seq=seq, time=time, log=log, key=key, first=first, root=root)
 
 
 def read_entry(line: bytes) -> dict[str, JsonValue] | None:

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections import deque
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import anyio
 import structlog
 
-from browser_shell.audit.chain import Members, OwnKind
-from browser_shell.audit.fsync_thread import FsyncThread
+from browser_shell.audit.chain import Members, OwnKind, serialise_record
 from browser_shell.audit.recovery import OpenedLog, open_log
-from browser_shell.audit.serialise import serialise_record
 from browser_shell.audit.storage import LogFiles, lock_for_writing, require_file_or_nothing
-from browser_shell.audit.writer import ChainWriter
+from browser_shell.audit.writer import ChainWriter, FsyncThread
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
-from browser_shell.core.ports import Clock, NewId
+from browser_shell.core.ports import Clock
 from browser_shell.core.records import AuditRecord, Receipt, utc_timestamp
 from browser_shell.process.files import replace_file
 
-ROTATE_BYTES = 32 * 1024 * 1024
-CHECKPOINT_RECORDS = 500
-CHECKPOINT_SECONDS = 30.0
 _MAX_UNSYNCED_BYTES = 256 * 1024
 _MAX_LATE_RECORDS = 1024
 
 log = structlog.get_logger()
-
-
-def _random_id() -> str:
-    return secrets.token_hex(8)
 
 
 class JsonLinesAudit:
@@ -46,10 +35,9 @@ class JsonLinesAudit:
         path: Path,
         clock: Clock,
         policy_digest: str = "",
-        rotate_bytes: int = ROTATE_BYTES,
-        checkpoint_records: int = CHECKPOINT_RECORDS,
-        checkpoint_seconds: float = CHECKPOINT_SECONDS,
-        new_id: NewId = _random_id,
+        rotate_bytes: int = 32 * 1024 * 1024,
+        checkpoint_records: int = 500,
+        checkpoint_seconds: float = 30.0,
     ) -> None:
         """Raises: ConfigurationInvalid when the log cannot be opened, was cut, or another server writes to it."""
         self._files = LogFiles(path)
@@ -66,39 +54,33 @@ class JsonLinesAudit:
         self._fsync_thread = FsyncThread()
         # Before any file is created next to it.
         require_file_or_nothing(path)
-        try:
-            self._lock = lock_for_writing(self._files.lock)
-        except OSError as cause:
-            raise ConfigurationInvalid(f"audit log {path}: another server writes to it") from cause
-        try:
-            opened = open_log(self._files, new_id)
-            self._text_key = opened.key.text_key()
-            self._writer = ChainWriter(self._files, opened)
-            self._write_opening(opened)
-        except OSError as cause:
-            os.close(self._lock)
-            raise ConfigurationInvalid(f"audit log {path}: cannot be written: {cause.strerror}") from cause
-        except BaseException:
-            os.close(self._lock)
-            raise
+        with ExitStack() as resources:
+            resources.callback(os.close, lock_for_writing(self._files))
+            try:
+                opened = open_log(self._files)
+                self._writer = ChainWriter(self._files, opened)
+                resources.callback(self._writer.close)
+                self._text_key = opened.key.text_key()
+                self._write_opening(opened)
+            except OSError as cause:
+                raise ConfigurationInvalid(f"audit log {path}: cannot be written: {cause.strerror}") from cause
+            self._resources = resources.pop_all()
 
     def __enter__(self) -> Self:
         with suppress(OSError):  # Every flush tries again.
             self._fsync_thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._fsync_thread.stop()
-        try:
-            self._write_late_records()
-            self._writer.append(OwnKind.AUDIT_CLOSED.value, self._now(), self._policy)
-            self._sign()
-            self._writer.flush_now()
-        except OSError:
-            log.exception("audit_close_failed")
-        finally:
-            self._writer.close()
-            os.close(self._lock)
+        with self._resources:
+            try:
+                self._write_late_records()
+                self._writer.append(OwnKind.AUDIT_CLOSED.value, self._now(), self._policy)
+                self._sign()
+                self._writer.flush_now()
+            except OSError:
+                log.exception("audit_close_failed")
 
     async def record(self, record: AuditRecord) -> None:
         """Raises: AuditUnavailable."""
@@ -139,17 +121,13 @@ class JsonLinesAudit:
             raise AuditUnavailable("the audit log cannot be written") from error
 
     def _write_opening(self, opened: OpenedLog) -> None:
-        try:
-            replace_file(self._files.public_key, opened.key.public.pem())
-            members = {"log": opened.log_id, "key": opened.key.public.key_id, **self._policy}
-            if opened.torn_bytes:
-                members["torn_bytes"] = opened.torn_bytes
-            self._writer.append(OwnKind.AUDIT_OPENED.value, self._now(), members)
-            self._sign()
-            self._writer.flush_now()
-        except BaseException:
-            self._writer.close()
-            raise
+        replace_file(self._files.public_key, opened.key.public.pem())
+        members = {"log": opened.log_id, "key": opened.key.public.key_id, **self._policy}
+        if opened.torn_bytes:
+            members["torn_bytes"] = opened.torn_bytes
+        self._writer.append(OwnKind.AUDIT_OPENED.value, self._now(), members)
+        self._sign()
+        self._writer.flush_now()
 
     def _write(self, record: AuditRecord) -> Receipt:
         time = self._now()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from browser_shell.audit.chain import GENESIS, OwnKind, digest_of, line_start
 from browser_shell.audit.signing import SigningKey, signed_checkpoint
 from browser_shell.audit.storage import LogFiles, open_private, read_if_exists
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import NewId
 
 _MAX_LINES_WITHOUT_HEAD = 2
 """The opening record and the first checkpoint are written before the head, and no call runs before that."""
@@ -44,20 +44,20 @@ class OpenedLog:
         self.unsigned.append(bytes.fromhex(self.last_sha256))
 
 
-def open_log(files: LogFiles, new_id: NewId) -> OpenedLog:
+def open_log(files: LogFiles) -> OpenedLog:
     """Open the log; the caller holds the lock. Raises: ConfigurationInvalid, OSError."""
     head = read_if_exists(files.head)
     if head is None:
         _set_aside_unchained_log(files)
-    file = open_private(files.active, os.O_RDWR)
+    file = open_private(files.active)
     try:
-        return _start_log(files, file, new_id) if head is None else _resume_log(files, file, head)
+        return _start_log(files, file) if head is None else _resume_log(files, file, head)
     except BaseException:
         os.close(file)
         raise
 
 
-def _start_log(files: LogFiles, file: int, new_id: NewId) -> OpenedLog:
+def _start_log(files: LogFiles, file: int) -> OpenedLog:
     lines = os.pread(file, 64 * 1024, 0).count(b"\n")
     if files.rotated() or lines > _MAX_LINES_WITHOUT_HEAD:
         raise _damaged(files.head, "is missing, and the log has records")
@@ -66,7 +66,7 @@ def _start_log(files: LogFiles, file: int, new_id: NewId) -> OpenedLog:
     except FileNotFoundError:
         key = SigningKey.generate(files.key)
     os.ftruncate(file, 0)
-    return OpenedLog(file=file, key=key, log_id=new_id())
+    return OpenedLog(file=file, key=key, log_id=secrets.token_hex(8))
 
 
 def _resume_log(files: LogFiles, file: int, head: bytes) -> OpenedLog:
@@ -121,7 +121,7 @@ def _require_at_end_of_rotated(files: LogFiles, head: bytes) -> None:
 
 def _set_aside_unchained_log(files: LogFiles) -> None:
     """Rename a log from before version 0.2, whose lines are not chained."""
-    content = read_if_exists(files.active) if files.active.is_file() and not files.active.is_symlink() else None
+    content = read_if_exists(files.active)
     if not content or files.key.exists():
         return
     if content.startswith(_CHAINED):

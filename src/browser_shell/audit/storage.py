@@ -1,4 +1,4 @@
-"""The files of a log: names, permissions and the writer's lock."""
+"""The files of a log: names, permissions, the writer's lock, and reading them all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import fcntl
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from browser_shell.core.errors import ConfigurationInvalid
 
@@ -52,10 +54,10 @@ def require_file_or_nothing(path: Path) -> None:
         raise ConfigurationInvalid(f"audit log {path}: not a regular file")
 
 
-def open_private(path: Path, flags: int) -> int:
+def open_private(path: Path) -> int:
     """Open a regular file that only its owner can read. Raises: ConfigurationInvalid."""
     try:
-        file = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, _OWNER_ONLY)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, _OWNER_ONLY)
     except OSError as cause:
         raise ConfigurationInvalid(f"audit log {path}: {cause.strerror}") from cause
     if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -69,14 +71,14 @@ def open_private(path: Path, flags: int) -> int:
     return file
 
 
-def lock_for_writing(path: Path) -> int:
-    """Take the writer's lock. Raises: BlockingIOError when another process has it; ConfigurationInvalid."""
-    lock = open_private(path, os.O_RDWR)
+def lock_for_writing(files: LogFiles) -> int:
+    """Take the writer's lock. Raises: ConfigurationInvalid, also when another process has it."""
+    lock = open_private(files.lock)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as cause:
         os.close(lock)
-        raise
+        raise ConfigurationInvalid(f"audit log {files.active}: another server writes to it") from cause
     return lock
 
 
@@ -85,3 +87,23 @@ def read_if_exists(path: Path) -> bytes | None:
     with contextlib.suppress(FileNotFoundError):
         return path.read_bytes()
     return None
+
+
+@contextlib.contextmanager
+def open_log_files(files: LogFiles) -> Iterator[list[tuple[str, BinaryIO]]]:
+    """Open all files of a log, oldest first. Raises: OSError."""
+    with contextlib.ExitStack() as stack:
+        # The active file first: if it is rotated now, it appears among the full files and is not read twice.
+        active = stack.enter_context(files.active.open("rb")) if files.active.exists() else None
+        opened: list[tuple[str, BinaryIO]] = [
+            (path.name, stack.enter_context(path.open("rb"))) for path in files.rotated()
+        ]
+        if active is not None and not any(is_same_file(active, file) for _, file in opened):
+            opened.append((files.active.name, active))
+        if not opened:
+            raise FileNotFoundError(f"no audit log at {files.active}")
+        yield opened
+
+
+def is_same_file(one: BinaryIO, other: BinaryIO) -> bool:
+    return os.path.sameopenfile(one.fileno(), other.fileno())

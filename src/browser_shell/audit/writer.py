@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from browser_shell.audit.chain import Members, OwnKind, add_signature, compose, merkle_root, signed_part
 from browser_shell.audit.recovery import OpenedLog
 from browser_shell.audit.storage import LogFiles
 from browser_shell.core.records import Receipt
 from browser_shell.process.files import replace_file, sync_directory
+
+_STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +180,52 @@ class ChainWriter:
 
     def _require_in_place(self) -> None:
         """Fail if the file was removed or replaced: records in it would be lost."""
-        opened, named = os.fstat(self._log.file), self._files.active.lstat()
-        if (opened.st_dev, opened.st_ino) != (named.st_dev, named.st_ino):
+        if not os.path.samestat(os.fstat(self._log.file), self._files.active.lstat()):
             raise OSError(errno.ESTALE, "the audit log was moved or replaced while in use")
+
+
+class FsyncThread:
+    """Run flushes one after another in a daemon thread, which starts with the log."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[Callable[[], None], Future[None]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread unless it runs. Raises: OSError when the machine has no thread left."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._serve, name="audit-fsync", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as cause:
+                raise OSError(errno.EAGAIN, "no thread to flush the audit log") from cause
+            self._thread = thread
+
+    async def run(self, function: Callable[[], None]) -> None:
+        """Wait for a function. Raises: OSError as `start` does; any exception of the function."""
+        self.start()
+        future: Future[None] = Future()
+        self._queue.put((function, future))
+        await asyncio.wrap_future(future)
+
+    def stop(self) -> None:
+        """Wait for running functions, but not for a disk that hangs."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join(_STOP_SECONDS)
+            self._thread = None
+
+    def _serve(self) -> None:
+        while (item := self._queue.get()) is not None:
+            function, future = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                function()
+            except BaseException as error:  # noqa: BLE001  raised again in the waiting task
+                future.set_exception(error)
+            else:
+                future.set_result(None)
 
 
 def _write_at(file: int, content: bytes | bytearray, offset: int) -> None:

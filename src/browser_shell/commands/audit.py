@@ -12,8 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from browser_shell.audit.export import check_export, export_records, to_json_line
-from browser_shell.audit.query import Entry, Selection, follow_entries, parse_timestamp, read_entries
+from browser_shell.audit.query import (
+    Entry,
+    Selection,
+    check_export,
+    export_records,
+    follow_entries,
+    parse_timestamp,
+    read_entries,
+    to_json_line,
+)
 from browser_shell.audit.report import render_report
 from browser_shell.audit.signing import PublicKey, signed_checkpoint
 from browser_shell.audit.storage import LogFiles

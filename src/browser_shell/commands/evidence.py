@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from browser_shell.audit.chain import OwnKind, digest_of
+from browser_shell.audit.chain import OwnKind, digest_of, sanitise_value
 from browser_shell.audit.query import Entry, read_entries
-from browser_shell.audit.serialise import sanitise_value
 from browser_shell.audit.signing import PublicKey
 from browser_shell.audit.storage import LogFiles
 from browser_shell.audit.verify import verify_log

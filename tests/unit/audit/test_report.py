@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from browser_shell.audit.query import read_entries
-from browser_shell.audit.report.summary import percentile, summarise
+from browser_shell.audit.report import percentile, summarise
 from browser_shell.core.records import RecordKind
 from support.audit_logs import a_busy_log, a_record, a_writer
 
