@@ -177,6 +177,13 @@ def test_home_directories_are_hidden_and_the_servers_policy_is_mounted(box: Box,
     assert not Path("/etc/chromium/policies/managed/browser-shell.json").exists()
 
 
+@pytest.mark.parametrize("name", ["s", "etc", "out", "identities", "log", "empty"])
+def test_the_browser_finds_no_file_of_the_driver_and_the_server(box: Box, browser: Session, name: str) -> None:
+    """Chromium shares the account of the driver, whose daemons obey every client of their sockets."""
+    directory = box.server.devtools_directory / name
+    assert list(Path(f"/proc/{box.chromium}/root{directory}").iterdir()) == []
+
+
 def test_the_browsers_environment_holds_no_secret_of_the_server(box: Box, browser: Session) -> None:
     names = {entry.partition("=")[0] for entry in _environment(box.chromium)}
     assert names <= {"HOME", "LANG", "PATH", "TMPDIR", "TZ", "DISPLAY", "XAUTHORITY", "CHROME_DEVEL_SANDBOX"}, names

@@ -382,7 +382,12 @@ def _jail(settings: Settings, layout: RuntimeLayout, account: Account | None) ->
         home=layout.chromium_home,
         chromium_policies=policies,
         devtools_port=settings.devtools_port,
-        hidden_directories=(*HIDDEN_DIRECTORIES, str(settings.state_directory)),
+        hidden_directories=(
+            *HIDDEN_DIRECTORIES,
+            str(settings.state_directory),
+            *map(str, layout.hidden_from_chromium),
+        ),
+        pinned_directory=layout.root,
         must_hide=settings.needs_lock("mounts"),
         account=account,
     )

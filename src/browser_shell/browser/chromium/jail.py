@@ -74,6 +74,8 @@ class JailSettings:
     devtools_port: int
     hidden_directories: tuple[str, ...] = HIDDEN_DIRECTORIES
     """Directories that Chromium finds empty. Missing ones are ignored."""
+    pinned_directory: Path | None = None
+    """Directory that Chromium cannot rename. Otherwise it could replace a parent of hidden directories."""
     must_hide: bool = False
     """Refuse to start where directories cannot be hidden. True where Chromium shares the server's account."""
     account: Account | None
@@ -151,6 +153,7 @@ def _child_argv(settings: JailSettings, control: int, argv: tuple[str, ...], env
         "env": dict(env),
         "proxy_port": PROXY_PORT,
         "hidden_directories": list(settings.hidden_directories),
+        "pinned_directory": str(settings.pinned_directory) if settings.pinned_directory is not None else None,
         "must_hide": settings.must_hide,
         "bind_mounts": {"/etc/chromium": str(settings.chromium_policies)},
     }

@@ -9,6 +9,7 @@ Arguments: the file descriptor of a Unix socket to the server, and a JSON object
 - `argv`, `env`: the program to execute;
 - `proxy_port`: the port of the egress proxy inside the jail;
 - `hidden_directories`: directories that the program must find empty;
+- `pinned_directory`: a directory that the program must not be able to rename, or null;
 - `bind_mounts`: target directories, each with the source directory that is mounted read-only over it;
 - `must_hide`: whether it is an error when mounting is forbidden.
 
@@ -73,7 +74,7 @@ def mount(source: str, target: str, filesystem: str, flags: int, options: str = 
     check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode() if options else None), f"mount {target}")
 
 
-def set_up_mounts(hidden_directories: list[str], bind_mounts: dict[str, str]) -> bool:
+def set_up_mounts(hidden_directories: list[str], pinned_directory: str | None, bind_mounts: dict[str, str]) -> bool:
     """Mount over directories of this namespace. Return False when the container forbids mounting."""
     try:
         mount("", "/", "", MS_REC | MS_PRIVATE)  # The mounts below must not propagate to other namespaces.
@@ -82,6 +83,8 @@ def set_up_mounts(hidden_directories: list[str], bind_mounts: dict[str, str]) ->
     for target, source in bind_mounts.items():
         mount(source, target, "", MS_BIND)
         mount("", target, "", MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    if pinned_directory is not None:
+        mount(pinned_directory, pinned_directory, "", MS_BIND)  # A mount point cannot be renamed.
     for directory in hidden_directories:
         # isdir is False for a directory that this account cannot see, which needs no hiding.
         if os.path.isdir(directory):  # noqa: PTH112  avoids the import of pathlib
@@ -135,7 +138,7 @@ def main() -> int:
         # Not 127.0.0.1, where the free port could be the one that Chromium needs for DevTools.
         listener = open_listener("127.0.0.2", 0, backlog=16)
         client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        mounted = set_up_mounts(config["hidden_directories"], config["bind_mounts"])
+        mounted = set_up_mounts(config["hidden_directories"], config["pinned_directory"], config["bind_mounts"])
         if config["must_hide"] and not mounted:
             send(control, {"error": "mounting is forbidden", "mounted": False})
             return 1

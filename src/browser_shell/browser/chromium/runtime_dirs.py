@@ -35,6 +35,11 @@ class RuntimeLayout:
     """One file for each running service: its process identity."""
     logs: Path
 
+    @property
+    def hidden_from_chromium(self) -> tuple[Path, ...]:
+        """Directories that Chromium could misuse, because its account owns them, for example the driver's sockets."""
+        return (self.sockets, self.driver_home, self.config, self.artifacts, self.identities, self.logs)
+
 
 @contextmanager
 def claimed_layout(base: Path, devtools_port: int, account: Account | None) -> Iterator[RuntimeLayout]:

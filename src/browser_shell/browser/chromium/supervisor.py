@@ -91,7 +91,7 @@ class BrowserSupervisor:
     async def probe_egress(self) -> None:
         """Connect to the egress proxy from inside the jail, at the address of no session, and expect a refusal.
 
-        Raises: BrowserUnavailable when there is no jail, when the proxy does not answer or does not refuse.
+        Raises: BrowserUnavailable when there is no browser, or when the proxy does not answer or does not refuse.
         """
         await self.connection(seconds=_PROBE_SECONDS)
         if self._connect_to_proxy is None:

@@ -21,6 +21,7 @@ from anyio.abc import SocketStream
 from browser_shell.browser.chromium import jail as jail_module
 from browser_shell.browser.chromium.jail import PROXY_PORT, Jail
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
+from browser_shell.process.accounts import make_private_directory
 from support.call_filters import output_behind_filter
 from support.egress import read_all, read_until
 from support.jails import in_same_network, jail_settings, output_in_jail, running_script
@@ -148,6 +149,27 @@ print(json.dumps({"home": names_in("/home"), "root": names_in("/root"), "srv": n
     output = await output_in_jail(jail_settings(directory), script)
     assert output == {"home": [], "root": [], "srv": [], "policy": ["here.json"], "writable": []}
     assert not Path("/etc/chromium/here.json").exists()
+
+
+@pytest.mark.parametrize("prefix", ["{directory}", ".."])
+async def test_hidden_directories_cannot_be_reached_by_a_rename_or_the_working_directory(
+    directory: Path, prefix: str
+) -> None:
+    settings = jail_settings(directory, hidden_directories=(str(directory / "sockets"),), pinned_directory=directory)
+    make_private_directory(directory, owner=settings.account)
+    make_private_directory(directory / "sockets", owner=settings.account)
+    (directory / "sockets" / "daemon.sock").touch()
+    script = f"""
+import os
+path = {prefix.format(directory=directory)!r}
+def error_of(function, *arguments):
+    try: function(*arguments); return 0
+    except OSError as error: return error.errno
+print(json.dumps({{"names": os.listdir(path + "/sockets"),
+    "rename": error_of(os.rename, path + "/sockets", path + "/moved"),
+    "rename parent": error_of(os.rename, {str(directory)!r}, {str(directory) + ".moved"!r})}}))"""
+    output = await output_in_jail(settings, script)
+    assert output == {"names": [], "rename": errno.EBUSY, "rename parent": errno.EBUSY}
 
 
 def start_without_mounting(directory: Path, *, must_hide: bool) -> tuple[Any, bool]:
