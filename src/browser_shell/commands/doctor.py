@@ -18,14 +18,20 @@ from pathlib import Path
 import anyio
 import structlog
 
-from browser_shell.browser.chromium.display import DisplaySettings, running_display
-from browser_shell.browser.chromium.jail import JailSettings, running_jail
+from browser_shell.browser.chromium.display import running_display
+from browser_shell.browser.chromium.jail import running_jail
 from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout, claimed_layout
 from browser_shell.core.access import Activity
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.records import AuditRecord
 from browser_shell.process.accounts import Account, account_to_drop_to
-from browser_shell.server.browser_server import build_browser, check_programs, free_port
+from browser_shell.server.browser_server import (
+    build_browser,
+    check_programs,
+    display_settings,
+    free_port,
+    jail_settings,
+)
 from browser_shell.server.common import SystemClock, build_access
 from browser_shell.settings import Settings, read_settings
 
@@ -196,33 +202,14 @@ def _trial(settings: Settings, account: Account | None) -> Iterator[_Trial]:
 
 
 async def _try_jail(trial: _Trial) -> str:
-    policies = trial.layout.config / "empty"
-    policies.mkdir()
-    jail_settings = JailSettings(
-        identities=trial.layout.identities,
-        logs=trial.layout.logs,
-        home=trial.layout.chromium_home,
-        chromium_policies=policies,
-        devtools_port=trial.settings.devtools_port,
-        must_hide=trial.settings.needs_lock("mounts"),
-        account=trial.account,
-    )
-    async with running_jail(jail_settings, ("/bin/true",), {}) as jail:
+    settings = jail_settings(trial.settings, trial.layout, trial.account)
+    async with running_jail(settings, ("/bin/true",), {}) as jail:
         await jail.process.wait()
     return "a network namespace without a route can be made"
 
 
 async def _try_display(trial: _Trial) -> str:
-    display_settings = DisplaySettings(
-        directory=trial.layout.display,
-        window_manager_home=trial.layout.driver_home,
-        identities=trial.layout.identities,
-        logs=trial.layout.logs,
-        width=640,
-        height=480,
-        account=trial.account,
-    )
-    async with running_display(display_settings) as display:
+    async with running_display(display_settings(trial.settings, trial.layout, trial.account)) as display:
         return f"Xvnc runs, display {display.env['DISPLAY']}"
 
 

@@ -240,9 +240,9 @@ def build_browser(
     dialer = Dialer(rules=policy, resolver=resolver, audit=denial_audit, clock=clock, on_denial=on_denial)
     proxy = EgressProxy(dialer=dialer, requester_at=addresses.requester_at)
     supervisor = BrowserSupervisor(
-        display=_display(settings, layout, account),
+        display=display_settings(settings, layout, account),
         chromium=_chromium(settings, layout, account, proxy_port=addresses.port),
-        jail=_jail(settings, layout, account),
+        jail=jail_settings(settings, layout, account),
         driver_listener=(
             resources.enter_context(listen_for_driver(settings.devtools_port)) if unsafe_network is None else None
         ),
@@ -342,7 +342,7 @@ def _driver(settings: Settings, layout: RuntimeLayout, account: Account | None) 
     return AgentBrowserDriver(driver_settings)
 
 
-def _display(settings: Settings, layout: RuntimeLayout, account: Account | None) -> DisplaySettings:
+def display_settings(settings: Settings, layout: RuntimeLayout, account: Account | None) -> DisplaySettings:
     return DisplaySettings(
         directory=layout.display,
         window_manager_home=layout.driver_home,
@@ -373,7 +373,7 @@ def _chromium(
     )
 
 
-def _jail(settings: Settings, layout: RuntimeLayout, account: Account | None) -> JailSettings:
+def jail_settings(settings: Settings, layout: RuntimeLayout, account: Account | None) -> JailSettings:
     policies = layout.config / "chromium"
     write_managed_policy(policies, settings.policy.open.allow_schemes)
     return JailSettings(
