@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from browser_shell.browser.driver.reply import TAB_GONE, DriverReply
+from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
 from browser_shell.core.calls import BrowserCommand, CommandResult
 from browser_shell.core.errors import ErrorCode
 

@@ -9,17 +9,9 @@ from dataclasses import dataclass, replace
 import anyio
 import anyio.to_thread
 
-from browser_shell.browser.driver.actions import (
-    Action,
-    OutputFile,
-    PageAction,
-    SwitchTab,
-    driver_actions,
-    file_action,
-    requested_sleep_ms,
-)
+from browser_shell.browser.driver.actions import Action, driver_actions, file_action, requested_sleep_ms
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
-from browser_shell.browser.driver.reply import TAB_GONE, DriverReply
+from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.policy_errors import report_policy_denials
 from browser_shell.browser.results import failed, is_wedged, lost_its_page, succeeded, tab_closed
@@ -159,7 +151,9 @@ class BrowserSandbox:
         if await self.driver.make_ready(session.name, target_id):
             session.driver_target_id = target_id
         if session.driver_target_id != target_id:
-            reply = await self.driver.run(session.name, [SwitchTab(tab_id=target_id)], seconds=_RECOVERY_SECONDS)
+            reply = await self.driver.run(
+                session.name, [Action("tab_switch", tabId=target_id)], seconds=_RECOVERY_SECONDS
+            )
             if not reply.success:
                 raise SandboxUnavailable(f"the driver cannot reach the tab: {reply.error}")
             session.driver_target_id = target_id
@@ -202,10 +196,10 @@ class BrowserSandbox:
             raise SandboxUnavailable("the driver ended while the command ran; the page was closed") from fault
         if watch.dialog is not None:
             if plan.name in _CONTINUES_AFTER_DIALOG:
-                await self.driver.detach(session.name)
+                self.driver.detach(session.name)
             raise _dialog_error(watch.dialog)
         # The daemon may be waiting for another page of the session, so it is not killed before the next command.
-        await self.driver.detach(session.name)
+        self.driver.detach(session.name)
         if await session.browser_is_gone():
             raise BrowserUnavailable("the browser went away while the command ran")
         return TAB_GONE
@@ -215,7 +209,7 @@ class BrowserSandbox:
             return succeeded(plan, reply)
         if plan.name in _HISTORY and "navigated or closed" in reply.error:
             # The navigation happened; the driver lost the connection to the previous document.
-            reply = await self.driver.run(session.name, [PageAction(action="url")], seconds=_RECOVERY_SECONDS)
+            reply = await self.driver.run(session.name, [Action("url")], seconds=_RECOVERY_SECONDS)
             return succeeded(plan, reply) if reply.success else failed(plan, reply)
         if is_wedged(reply):
             # The daemon still waits for the page and would delay the next call too.
@@ -235,10 +229,10 @@ class BrowserSandbox:
             extension, mime_type = _IMAGE_TYPES[limits.screenshot_format]
             max_bytes = limits.max_image_bytes
         path = session.directory / f"{secrets.token_hex(8)}.{extension}"
-        file = OutputFile(
-            path=str(path), image_format=limits.screenshot_format, image_quality=limits.screenshot_quality
+        action = file_action(
+            plan, path=str(path), image_format=limits.screenshot_format, image_quality=limits.screenshot_quality
         )
-        reply = await self._drive(session, plan, [file_action(plan, file)])
+        reply = await self._drive(session, plan, [action])
         result = await self._interpret_reply(session, plan, reply)
         if result.error is not None:
             return result

@@ -6,7 +6,6 @@ import asyncio
 import ctypes
 import os
 import resource
-import select
 import signal
 import sys
 from contextlib import suppress
@@ -37,28 +36,6 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 def is_alive(identity: ProcessIdentity) -> bool:
     return identity_of(identity.pid) == identity
-
-
-class LivenessProbe:
-    """Checks with one system call whether a process is still alive. Must be closed."""
-
-    def __init__(self, identity: ProcessIdentity) -> None:
-        """Raises: ProcessLookupError when the process has ended, OSError when no file descriptor is left."""
-        self.identity = identity
-        self._pidfd = os.pidfd_open(identity.pid)
-        self._poll = select.poll()
-        self._poll.register(self._pidfd, select.POLLIN)
-        if not is_alive(identity):  # The pid may have been reused before pidfd_open.
-            self.close()
-            raise ProcessLookupError(identity.pid)
-
-    @property
-    def is_alive(self) -> bool:
-        """False for a zombie."""
-        return not self._poll.poll(0)
-
-    def close(self) -> None:
-        os.close(self._pidfd)
 
 
 def runs_program(pid: int, program: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from browser_shell.browser.driver.reply import DriverReply
+from browser_shell.browser.driver.connection import DriverReply
 from browser_shell.browser.results import failed, is_wedged, lost_its_page, succeeded, tab_closed
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.errors import ErrorCode

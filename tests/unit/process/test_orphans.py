@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from browser_shell.process.orphans import (
-    LivenessProbe,
     ProcessIdentity,
     end_saved_process,
     identity_of,
+    is_alive,
     limit_memory,
     save_identity,
 )
-from support.processes import open_files
 
 MIB = 1024 * 1024
 
@@ -39,29 +38,17 @@ def identity(process: subprocess.Popen[bytes]) -> ProcessIdentity:
 
 
 def test_a_zombie_is_not_alive(process: subprocess.Popen[bytes], identity: ProcessIdentity) -> None:
-    probe = LivenessProbe(identity)
-    assert probe.is_alive
+    assert is_alive(identity)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert identity_of(process.pid) is None
-    assert not probe.is_alive
+    assert not is_alive(identity)
     process.wait()
-    assert not probe.is_alive
-    probe.close()
+    assert not is_alive(identity)
 
 
 def test_a_process_with_a_reused_pid_has_another_identity(identity: ProcessIdentity) -> None:
-    files = open_files()
-    with pytest.raises(ProcessLookupError):
-        LivenessProbe(replace(identity, start_ticks=1))
-    assert open_files() == files
-
-
-def test_an_ended_process_cannot_be_probed(process: subprocess.Popen[bytes], identity: ProcessIdentity) -> None:
-    process.kill()
-    process.wait()
-    with pytest.raises(ProcessLookupError):
-        LivenessProbe(identity)
+    assert not is_alive(replace(identity, start_ticks=1))
 
 
 def test_a_memory_limit_is_set_and_never_raised(identity: ProcessIdentity) -> None:

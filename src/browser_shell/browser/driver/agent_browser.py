@@ -10,12 +10,12 @@ from pathlib import Path
 
 import anyio
 
-from browser_shell.browser.driver.actions import Action, Ping
-from browser_shell.browser.driver.connection import DaemonConnection, connect
-from browser_shell.browser.driver.reply import DriverReply, parse_reply
+from browser_shell.browser.driver.actions import FIELDS, Action
+from browser_shell.browser.driver.connection import DaemonConnection, DriverReply, connect, parse_reply
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans, spawn
 from browser_shell.process.accounts import Account
+from browser_shell.process.files import create_file, read_plain_file
 
 _START_SECONDS = 15.0
 _MAX_START_OUTPUT_BYTES = 64 * 1024
@@ -28,13 +28,9 @@ _MAX_DAEMON_BYTES = 512 * 1024 * 1024
 """A daemon runs outside the jail and stores what its pages write to their consoles. It needs 13 MB, and 270 MB for a
 screenshot of 62 MB, which is more than the server returns."""
 
-ALLOWED_ACTIONS = (
-    *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
-    *("click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "type", "keyboard", "press", "select"),
-    *("scroll", "wait", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
-    *("screenshot", "pdf", "tab_switch", "stream_disable"),
-)
-"""The daemon's own action policy. It is the second layer: only the classes in `actions` reach the daemon."""
+_MAX_PID_FILE_BYTES = 32
+ALLOWED_ACTIONS = (*FIELDS.keys() - {"ping"}, "launch", "stream_disable")
+"""The daemon's own action policy. It is the second layer: only the actions in FIELDS and the CLI's reach the daemon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +53,22 @@ def write_driver_files(settings: DriverSettings) -> None:
     """Write the constant files that the environment points to."""
     for path, content in (
         (settings.config, {}),
-        (settings.action_policy, {"default": "deny", "allow": list(ALLOWED_ACTIONS)}),
+        (settings.action_policy, {"default": "deny", "allow": sorted(ALLOWED_ACTIONS)}),
     ):
         path.unlink(missing_ok=True)  # A file of an earlier server is read-only.
         path.write_text(json.dumps(content), encoding="utf-8")
         path.chmod(0o444)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Daemon:
-    probe: orphans.LivenessProbe
+    identity: orphans.ProcessIdentity
     connection: DaemonConnection
+    detached: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.detached and not self.connection.is_closed and orphans.is_alive(self.identity)
 
 
 class AgentBrowserDriver:
@@ -77,9 +78,6 @@ class AgentBrowserDriver:
         self._settings = settings
         self._env = _environment(settings)
         self._daemons: dict[str, _Daemon] = {}
-        self._busy: set[str] = set()
-        self._detached: dict[str, set[orphans.ProcessIdentity]] = {}
-        """Daemons that were replaced but not killed yet. They end with their session at the latest."""
 
     async def make_ready(self, name: str, target_id: str) -> bool:
         """Start the session's daemon on this page if none runs. Return whether a new one was started.
@@ -87,7 +85,7 @@ class AgentBrowserDriver:
         Raises: SandboxUnavailable.
         """
         daemon = self._daemons.get(name)
-        if daemon is not None and daemon.probe.is_alive:
+        if daemon is not None and daemon.is_usable:
             return False
         await self.kill(name)
         self._write_target_file(name, target_id)
@@ -106,10 +104,9 @@ class AgentBrowserDriver:
         Raises: ExecutionTimedOut, SandboxUnavailable when the session's daemon has ended.
         """
         daemon = self._daemons.get(name)
-        if daemon is None:
+        if daemon is None or daemon.detached:
             raise SandboxUnavailable("the session has no driver")
         reply = DriverReply(success=True)
-        self._busy.add(name)
         try:
             with anyio.fail_after(seconds):
                 for action in actions:
@@ -118,8 +115,6 @@ class AgentBrowserDriver:
                         break
         except TimeoutError as late:
             raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from late
-        finally:
-            self._busy.discard(name)
         return reply
 
     async def wait_for_idle_daemons(self, *, except_for: str) -> None:
@@ -130,40 +125,39 @@ class AgentBrowserDriver:
         """
         with anyio.move_on_after(_OTHERS_IDLE_SECONDS):
             async with anyio.create_task_group() as tasks:
-                for name in self._daemons.keys() - self._busy - {except_for}:
-                    tasks.start_soon(self._ping, name)
+                for name, daemon in self._daemons.items():
+                    if name != except_for and daemon.is_usable and not daemon.connection.is_busy:
+                        tasks.start_soon(self._ping, name)
 
     async def _ping(self, name: str) -> None:
         """Use a connection of its own: the session's connection may be needed at the same time."""
         try:
             connection = await connect(self._socket_path(name))
             try:
-                await connection.request(Ping())
+                await connection.request(Action("ping"))
             finally:
-                await connection.close()
+                connection.close()
         except SandboxUnavailable:
             return
 
-    async def detach(self, name: str) -> None:
+    def detach(self, name: str) -> None:
         """Let the next command start a new daemon, because this one is busy with an abandoned command.
 
         It is not killed at once: killing it would dismiss a dialog that is open.
         """
-        daemon = self._daemons.pop(name, None)
-        if daemon is not None:
-            self._detached.setdefault(name, set()).add(await _disconnect(daemon))
+        if (daemon := self._daemons.get(name)) is not None:
+            daemon.detached = True
 
     async def kill(self, name: str) -> None:
-        """End the session's daemons with SIGKILL and remove their files. SIGTERM would wait for a running command."""
-        identities = self._detached.pop(name, set())
-        if (running := self._running_daemon(name)) is not None:
-            identities.add(running)
-        with anyio.CancelScope(shield=True):
-            if (daemon := self._daemons.pop(name, None)) is not None:
-                identities.add(await _disconnect(daemon))
-            for identity in identities:
-                orphans.kill_now(identity)
-            for identity in identities:
+        """End the session's daemon with SIGKILL and remove its files. SIGTERM would wait for a running command."""
+        daemon = self._daemons.pop(name, None)
+        # The pid file matters only after a start that failed.
+        identity = daemon.identity if daemon is not None else self._running_daemon(name)
+        if daemon is not None:
+            daemon.connection.close()
+        if identity is not None:
+            orphans.kill_now(identity)
+            with anyio.CancelScope(shield=True):
                 await _reap(identity.pid)
         for leftover in self._settings.sockets.glob(f"{name}.*"):
             leftover.unlink(missing_ok=True)
@@ -192,12 +186,7 @@ class AgentBrowserDriver:
             raise SandboxUnavailable(f"the driver could not be made ready: {reply.error or 'no daemon'}")
         if not orphans.limit_memory(identity, _MAX_DAEMON_BYTES) or self._control_port_file(name).exists():
             raise SandboxUnavailable("the driver could not be made ready: its control port or memory is not bounded")
-        connection = await connect(self._socket_path(name))
-        try:
-            return _Daemon(orphans.LivenessProbe(identity), connection)
-        except OSError as cause:
-            await connection.close()
-            raise SandboxUnavailable("the driver ended at its start") from cause
+        return _Daemon(identity, await connect(self._socket_path(name)))
 
     def _start_command(self, name: str) -> spawn.Command:
         """Contains no client text: agent-browser accepts global options anywhere in its arguments."""
@@ -223,10 +212,8 @@ class AgentBrowserDriver:
     def _write_target_file(self, name: str, target_id: str) -> None:
         """The daemon reads at its start which page it acts on."""
         path = self._settings.sockets / f"{name}.target"
-        content = json.dumps({"targetId": target_id, "url": "about:blank", "pinned": True})
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
+        with create_file(path) as file:
+            file.write(json.dumps({"targetId": target_id, "url": "about:blank", "pinned": True}).encode("ascii"))
         if self._settings.account is not None:
             os.chown(path, self._settings.account.uid, self._settings.account.gid, follow_symlinks=False)
 
@@ -241,24 +228,13 @@ class AgentBrowserDriver:
 
     def _running_daemon(self, name: str) -> orphans.ProcessIdentity | None:
         """The live daemon that wrote the session's pid file, if it executes the driver's program."""
+        content = read_plain_file(self._pid_file(name), max_bytes=_MAX_PID_FILE_BYTES)
         try:
-            handle = os.open(self._pid_file(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            return None
-        try:
-            pid = int(os.read(handle, 32))
+            pid = int(content or b"")
         except ValueError:
             return None
-        finally:
-            os.close(handle)
         identity = orphans.identity_of(pid)
         return identity if identity is not None and orphans.runs_program(pid, self._settings.program) else None
-
-
-async def _disconnect(daemon: _Daemon) -> orphans.ProcessIdentity:
-    daemon.probe.close()
-    await daemon.connection.close()
-    return daemon.probe.identity
 
 
 async def _reap(pid: int) -> None:

@@ -3,18 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
-from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from browser_shell.browser.driver.actions import Action
-from browser_shell.browser.driver.reply import TOO_LARGE, DriverReply, parse_reply
 from browser_shell.core.errors import SandboxUnavailable
+from browser_shell.core.json_values import JsonValue
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 """A snapshot of a page with 900 controls has 73 kB (shared facts, agent-browser 0.41.0); this is 50 times as much."""
 _CHUNK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverReply:
+    """The outcome of one action."""
+
+    success: bool
+    data: JsonValue = None
+    error: str = ""
+    code: str = ""
+    """A code of the driver, for example `tab_gone`, or `unreadable` and `output_too_large` of our own."""
+    warning: str = ""
+
+
+TAB_GONE = DriverReply(success=False, error="the tab is gone", code="tab_gone")
+"""Stands in for the reply of a daemon that does not notice that its tab has closed."""
+TOO_LARGE = DriverReply(success=False, error="the output was larger than the server reads", code="output_too_large")
+
+
+def parse_reply(line: bytes) -> DriverReply:
+    """Never raises: a line that cannot be parsed becomes a failure with the code `unreadable`."""
+    try:
+        reply = json.loads(line)
+    except (ValueError, RecursionError):
+        reply = None
+    if not isinstance(reply, dict):
+        return DriverReply(success=False, error="the driver's reply is not a JSON object", code="unreadable")
+    data = reply.get("data")
+    # The driver reports success for an action that waits for a confirmation, although nothing ran.
+    unconfirmed = isinstance(data, dict) and bool(data.get("confirmation_required"))
+    success = reply.get("success") is True and not unconfirmed
+    error = _text(reply.get("error")) or ("a confirmation is required" if unconfirmed else "no reason was given")
+    return DriverReply(
+        success=success,
+        data=data,
+        error="" if success else error,
+        code=_text(reply.get("code")),
+        warning=_text(reply.get("warning")),
+    )
+
+
+def _text(value: JsonValue | None) -> str:
+    return value if isinstance(value, str) else ""
 
 
 async def connect(socket_path: Path) -> DaemonConnection:
@@ -29,8 +73,7 @@ async def connect(socket_path: Path) -> DaemonConnection:
 class DaemonConnection:
     """Sends actions and matches the replies to them.
 
-    The daemon answers in the order of the requests. A caller that gave up leaves its reply behind; the next request
-    skips it.
+    The daemon answers in the order of the requests. The reply to a caller that gave up is skipped by the next request.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,20 +92,29 @@ class DaemonConnection:
         """
         request_id = next(self._request_ids)
         try:
-            self._unanswered.append(request_id)
             self._writer.write(action.encode(str(request_id)))
+            self._unanswered.append(request_id)
             await self._writer.drain()
             while True:
                 reply = await self._next_reply()
                 if self._unanswered.popleft() == request_id:
                     return reply
         except (EOFError, OSError) as cause:
+            self.close()
             raise SandboxUnavailable("the driver ended while the command ran") from cause
 
-    async def close(self) -> None:
-        self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request has no reply yet, perhaps because its caller gave up."""
+        return bool(self._unanswered)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._writer.is_closing()
+
+    def close(self) -> None:
+        """Discard data that is not sent yet: a daemon that hangs would never read it."""
+        self._writer.transport.abort()
 
     async def _next_reply(self) -> DriverReply:
         searched = 0

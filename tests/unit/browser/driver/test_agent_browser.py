@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 import pytest
 
-from browser_shell.browser.driver.actions import PageAction
-from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings
+from browser_shell.browser.driver.actions import Action
+from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings, write_driver_files
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans
 from support.processes import alive, open_files
 
-GET_URL = PageAction(action="url")
+GET_URL = Action("url")
+ALLOWED = (
+    *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
+    *("click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "type", "keyboard", "press", "select"),
+    *("scroll", "wait", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
+    *("screenshot", "pdf", "tab_switch", "stream_disable"),
+)
 DAEMON = """
 import json, os, socket, sys, time
 place = os.environ["AGENT_BROWSER_SOCKET_DIR"]
@@ -41,6 +49,7 @@ while True:
 """
 REPLIES = DAEMON.replace("SUCCESS", "True").replace("REPLY", 'b\'{"success":true,"data":{}}\\n\'')
 NEVER_REPLIES = DAEMON.replace("SUCCESS", "True").replace("client.sendall(REPLY)", "time.sleep(60)")
+CLOSES_CONNECTIONS = DAEMON.replace("SUCCESS", "True").replace("client.sendall(REPLY)", "break\n    client.close()")
 REFUSES_TO_START = DAEMON.replace("SUCCESS", "False").replace("REPLY", "b''")
 KEEPS_ITS_CONTROL_PORT = REPLIES.replace("os.setsid()", "os.setsid(); open(place + '/a.stream', 'w').close()")
 WRITES_ITS_PID_LATE = """
@@ -80,6 +89,7 @@ async def driver(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch)
     )
     yield driver
     await driver.kill("a")
+    await anyio.wait_all_tasks_blocked()  # The event loop closes a connection in its next iteration.
     assert open_files() <= before
 
 
@@ -159,7 +169,7 @@ async def test_a_detached_daemon_lives_until_its_session_ends(
     install(program, NEVER_REPLIES)
     await driver.make_ready("a", "target")
     (detached,) = started(tmp_path)
-    await driver.detach("a")
+    driver.detach("a")
     assert alive(detached)
     with pytest.raises(SandboxUnavailable, match="no driver"):
         await driver.run("a", [GET_URL], seconds=20)
@@ -209,3 +219,75 @@ async def test_daemons_of_an_earlier_server_are_killed(
     (tmp_path / "started").unlink()
     assert later.end_leftovers() == 1
     assert await is_gone(daemon)
+
+
+async def test_a_daemon_that_does_not_read_a_large_request_is_killed_in_time(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, NEVER_REPLIES)
+    await driver.make_ready("a", "target")
+    large = Action("fill", selector="#a", value="x" * 4_000_000)
+    for action in (GET_URL, large):
+        with pytest.raises(ExecutionTimedOut):
+            await driver.run("a", [action], seconds=0.1)
+    started_at = anyio.current_time()
+    await driver.kill("a")
+    assert anyio.current_time() - started_at < 20
+    (daemon,) = started(tmp_path)
+    assert await is_gone(daemon)
+
+
+async def test_a_daemon_that_closed_its_connection_is_replaced_before_the_next_command(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, CLOSES_CONNECTIONS)
+    await driver.make_ready("a", "target")
+    with pytest.raises(SandboxUnavailable):
+        await driver.run("a", [GET_URL], seconds=20)
+    assert await driver.make_ready("a", "target")
+    first, _ = started(tmp_path)
+    assert await is_gone(first)
+
+
+async def test_the_known_daemon_is_killed_and_not_another_process_named_in_its_pid_file(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, REPLIES)
+    await driver.make_ready("a", "target")
+    (daemon,) = started(tmp_path)
+    async with await anyio.open_process(["/bin/sleep", "60"]) as other:
+        (tmp_path / "a.pid").write_text(str(other.pid))
+        await driver.kill("a")
+        assert await is_gone(daemon)
+        assert alive(other.pid)
+        other.kill()
+
+
+async def test_a_pid_file_that_is_a_fifo_is_not_opened(driver: AgentBrowserDriver, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.pid")
+    await driver.kill("a")
+    assert not list(tmp_path.glob("a.*"))
+
+
+async def test_idle_daemons_of_other_sessions_are_waited_for_and_busy_ones_are_not(
+    driver: AgentBrowserDriver, program: Path
+) -> None:
+    install(program, NEVER_REPLIES)
+    await driver.make_ready("a", "target")
+    durations = []
+    for _ in range(2):
+        started_at = anyio.current_time()
+        await driver.wait_for_idle_daemons(except_for="b")
+        durations.append(anyio.current_time() - started_at)
+        with pytest.raises(ExecutionTimedOut):
+            await driver.run("a", [GET_URL], seconds=0.1)
+    assert durations[0] >= 0.9
+    assert durations[1] < 0.5
+
+
+async def test_the_daemons_own_policy_allows_only_actions_that_are_used(
+    driver: AgentBrowserDriver, tmp_path: Path
+) -> None:
+    write_driver_files(driver._settings)
+    policy = json.loads((tmp_path / "policy").read_text())
+    assert policy == {"default": "deny", "allow": sorted(ALLOWED)}

@@ -12,11 +12,11 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from browser_shell.browser.driver.actions import PageAction
-from browser_shell.browser.driver.connection import MAX_REPLY_BYTES, DaemonConnection, connect
+from browser_shell.browser.driver.actions import Action
+from browser_shell.browser.driver.connection import MAX_REPLY_BYTES, DaemonConnection, connect, parse_reply
 from browser_shell.core.errors import SandboxUnavailable
 
-GET_URL, GET_TITLE = PageAction(action="url"), PageAction(action="title")
+GET_URL, GET_TITLE = Action("url"), Action("title")
 Daemon: TypeAlias = Callable[["Client"], Awaitable[None]]
 
 
@@ -53,8 +53,9 @@ async def connected_to(daemon: Daemon, directory: Path) -> AsyncIterator[DaemonC
     try:
         yield connection
     finally:
-        await connection.close()
+        connection.close()
         server.close()
+        await anyio.wait_all_tasks_blocked()
 
 
 def reply(request: dict[str, str], **data: object) -> bytes:
@@ -126,3 +127,32 @@ async def test_a_daemon_that_closes_the_connection_is_an_error(tmp_path: Path, p
 async def test_a_socket_without_a_daemon_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="does not accept a connection"):
         await connect(tmp_path / "missing.sock")
+
+
+@pytest.mark.parametrize("line", [b"", b"nonsense", b"[", b"\xff", b"[]", b"3", b"[" * 100_000 + b"]" * 100_000])
+def test_a_line_that_is_no_reply_is_a_failure_with_a_code(line: bytes) -> None:
+    reply = parse_reply(line)
+    assert (reply.success, reply.code) == (False, "unreadable")
+    assert reply.error
+
+
+@pytest.mark.parametrize(
+    ("line", "success"),
+    [
+        (b'{"success":true,"data":1}', True),
+        (b'{"success":1,"data":1}', False),
+        (b'{"success":"true"}', False),
+        (b'{"success":true,"data":{"confirmation_required":true}}', False),
+        (b'{"success":false,"error":"no"}', False),
+        (b"{}", False),
+    ],
+)
+def test_success_is_true_and_nothing_else(line: bytes, success: bool) -> None:
+    reply = parse_reply(line)
+    assert reply.success is success
+    assert bool(reply.error) is not success
+
+
+def test_code_error_warning_and_data_are_kept() -> None:
+    reply = parse_reply(b'{"success":false,"data":{"x":1},"error":"gone","code":"tab_gone","warning":"w"}')
+    assert (reply.data, reply.error, reply.code, reply.warning) == ({"x": 1}, "gone", "tab_gone", "w")
