@@ -13,10 +13,11 @@ from starlette.types import ASGIApp
 
 from browser_shell.core.ports import AuditLog, CallHandler, Clock
 from browser_shell.http.connection import HttpTimeouts
-from browser_shell.http.gateway import GatewaySettings, build_gateway
+from browser_shell.http.gateway import Gateway, GatewaySettings
 from browser_shell.http.routes import parse_trusted_hosts
 from browser_shell.http.server import listen_on, serve_listener
 from browser_shell.http.tokens import Authenticator, NoAuth
+from browser_shell.ops.metrics import Metrics
 from support.fakes import FakeClock, RecordingAudit, numbered_ids
 
 SERVER_COMMAND = (
@@ -40,7 +41,7 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Serve a handler; yield the URL without a path, such as `http://127.0.0.1:40001`."""
     ids = iter(numbered_ids())
-    gateway = build_gateway(
+    gateway = Gateway(
         settings,
         handler=handler,
         authenticator=authenticator or NoAuth(),
@@ -48,6 +49,7 @@ async def serving(
         audit=audit or RecordingAudit(),
         clock=clock or FakeClock(),
         new_id=lambda: next(ids),
+        metrics=Metrics(),
     )
     ready, ports = anyio.Event(), list[int]()
 

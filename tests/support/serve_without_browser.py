@@ -14,10 +14,11 @@ import anyio
 from browser_shell.core.calls import Attachment, BrowserCommand, CommandResult, ToolCall
 from browser_shell.core.ports import ReportProgress
 from browser_shell.hooks.chain import standard_chain
-from browser_shell.http.gateway import build_gateway
+from browser_shell.http.gateway import Gateway
 from browser_shell.http.server import listen_on, serve_listener
 from browser_shell.http.tokens import NoAuth
 from browser_shell.mcp_server.stdio import run_stdio
+from browser_shell.ops.metrics import Metrics
 from browser_shell.pipeline import Pipeline
 from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import cancel_on_signal
@@ -60,7 +61,7 @@ async def main(mode: str, port: int = 0) -> None:
             await run_stdio(pipeline, new_id=lambda: next(ids))
             foreground.cancel_scope.cancel()
         return
-    gateway = build_gateway(
+    gateway = Gateway(
         NO_RATE_LIMIT,
         handler=pipeline,
         authenticator=NoAuth(),
@@ -68,6 +69,7 @@ async def main(mode: str, port: int = 0) -> None:
         audit=RecordingAudit(),
         clock=FakeClock(),
         new_id=lambda: next(ids),
+        metrics=Metrics(),
     )
     await serve_listener(gateway, listen_on("127.0.0.1", port), on_ready=_announce)
 

@@ -5,8 +5,9 @@ The checks run in this order: route and method, Host and Origin, credentials, ra
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -23,7 +24,7 @@ from browser_shell.core.calls import Principal
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.ports import AuditLog, CallHandler, Clock, NewId
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.http.request_limits import DEFAULT_REQUESTS_PER_SECOND, RequestLimits
+from browser_shell.core.token_bucket import TokenBuckets
 from browser_shell.http.routes import Route, TrustedHosts, allows_method, match_route
 from browser_shell.http.tokens import Authenticator, AuthFailure
 from browser_shell.mcp_server.endpoint import INSTRUCTIONS, McpEndpoint
@@ -33,6 +34,11 @@ from browser_shell.policy.document import ViewingSection
 from browser_shell.viewer import tickets as ticket_limits
 from browser_shell.viewer.tickets import DEFAULT_SECONDS, TicketEndpoint, Tickets, ticket_in, without_ticket
 
+DEFAULT_REQUESTS_PER_SECOND = 60
+MIN_BURST = 150
+MAX_CONCURRENT_REQUESTS = 64
+MAX_SOCKETS_PER_SUBJECT = 8
+MAX_SOCKETS = 16
 _MAX_BODY_BYTES = {Route.MCP: MAX_MESSAGE_BYTES, Route.TICKETS: ticket_limits.MAX_BODY_BYTES}
 _UPGRADE_HEADERS = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
 _PREFLIGHT_SECONDS = 600
@@ -60,56 +66,77 @@ class GatewaySettings:
     viewing: ViewingSection = field(default_factory=ViewingSection)
 
 
-def build_gateway(
-    settings: GatewaySettings,
-    *,
-    handler: CallHandler,
-    authenticator: Authenticator,
-    viewer: ASGIApp | None,
-    audit: AuditLog,
-    clock: Clock,
-    new_id: NewId,
-    metrics: Metrics | None = None,
-    instructions: str = INSTRUCTIONS,
-) -> Gateway:
-    """Build the gateway with the applications behind it."""
-    metrics = metrics if metrics is not None else Metrics()
-    tickets = Tickets(clock=clock, new_id=new_id, seconds=settings.ticket_seconds)
-    calls = CountedCalls(handler=handler, metrics=metrics, clock=clock)
-    return Gateway(
-        mcp=McpEndpoint(calls, clock=clock, new_id=new_id, instructions=instructions),
-        ticket_endpoint=TicketEndpoint(tickets=tickets, viewing=settings.viewing, audit=audit),
-        viewer=viewer,
-        authenticator=authenticator,
-        trusted_hosts=settings.trusted_hosts,
-        tickets=tickets,
-        viewing=settings.viewing,
-        limits=RequestLimits(clock=clock, requests_per_second=settings.requests_per_second),
-        audit=audit,
-        clock=clock,
-        metrics=metrics,
-    )
+class RequestLimits:
+    """Limits the requests and viewer sockets of one subject, so that other subjects are still served."""
+
+    def __init__(self, *, clock: Clock, requests_per_second: int = DEFAULT_REQUESTS_PER_SECOND) -> None:
+        self._requests: Counter[str] = Counter()
+        self._sockets: Counter[str] = Counter()
+        self._rate: TokenBuckets[str] = TokenBuckets(
+            clock=clock, capacity=max(MIN_BURST, requests_per_second), tokens_per_second=requests_per_second
+        )
+
+    def admit(self, subject: str) -> float:
+        """Count one request towards the rate. Returns 0, or the seconds after which the client may retry."""
+        if self._requests[subject] >= MAX_CONCURRENT_REQUESTS:
+            return 1.0
+        return self._rate.take(subject)
+
+    def open_request(self, subject: str) -> AbstractContextManager[None]:
+        """Count a request while the block runs."""
+        return _counted(self._requests, subject)
+
+    def has_room_for_socket(self, subject: str) -> bool:
+        return self._sockets[subject] < MAX_SOCKETS_PER_SUBJECT and self._sockets.total() < MAX_SOCKETS
+
+    def open_socket(self, subject: str) -> AbstractContextManager[None]:
+        """Count a viewer socket while the block runs."""
+        return _counted(self._sockets, subject)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@contextmanager
+def _counted(counter: Counter[str], subject: str) -> Iterator[None]:
+    counter[subject] += 1
+    try:
+        yield
+    finally:
+        counter[subject] -= 1
+        if not counter[subject]:
+            del counter[subject]
+
+
 class Gateway:
     """An ASGI application.
 
     Applications behind it find the caller in `scope["state"]`: `principal` for a request, `grant` for a WebSocket.
     """
 
-    mcp: McpEndpoint
-    ticket_endpoint: TicketEndpoint
-    viewer: ASGIApp | None
-    """None for a server without a display. The viewer's routes do not exist then."""
-    authenticator: Authenticator
-    trusted_hosts: TrustedHosts
-    tickets: Tickets
-    viewing: ViewingSection
-    limits: RequestLimits
-    audit: AuditLog
-    clock: Clock
-    metrics: Metrics
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        *,
+        handler: CallHandler,
+        authenticator: Authenticator,
+        viewer: ASGIApp | None,
+        audit: AuditLog,
+        clock: Clock,
+        new_id: NewId,
+        metrics: Metrics,
+        instructions: str = INSTRUCTIONS,
+    ) -> None:
+        """`viewer` is None for a server without a display. The viewer's routes do not exist then."""
+        self._trusted_hosts = settings.trusted_hosts
+        self._viewing = settings.viewing
+        self._authenticator = authenticator
+        self._viewer = viewer
+        self._audit = audit
+        self._clock = clock
+        self._metrics = metrics
+        self._limits = RequestLimits(clock=clock, requests_per_second=settings.requests_per_second)
+        self._tickets = Tickets(clock=clock, new_id=new_id, seconds=settings.ticket_seconds)
+        self._ticket_endpoint = TicketEndpoint(tickets=self._tickets, viewing=settings.viewing, audit=audit)
+        calls = CountedCalls(handler=handler, metrics=metrics, clock=clock)
+        self._mcp = McpEndpoint(calls, clock=clock, new_id=new_id, instructions=instructions)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -120,12 +147,12 @@ class Gateway:
         try:
             await self._serve(scope, headers, receive, send)
         except _Refused as refused:
-            self.metrics.record_denial(refused.response.status_code)
+            self._metrics.record_denial(refused.response.status_code)
             await refused.response(scope, receive, send)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        async with self.mcp.run():
+        async with self._mcp.run():
             yield
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
@@ -133,25 +160,25 @@ class Gateway:
         route = self._check_edge(scope, headers)
         if _is_preflight(scope, headers):
             await Response(status_code=204)(scope, receive, send)
-        elif self.viewer is not None and scope["type"] == "websocket":
-            await self._serve_socket(self.viewer, scope, headers, receive, send)
-        elif self.viewer is not None and route is Route.VIEWER:
-            await self._serve_page(self.viewer, scope, receive, send)
+        elif self._viewer is not None and scope["type"] == "websocket":
+            await self._serve_socket(self._viewer, scope, headers, receive, send)
+        elif self._viewer is not None and route is Route.VIEWER:
+            await self._serve_page(self._viewer, scope, receive, send)
         else:
             await self._serve_request(route, scope, headers, receive, send)
 
     def _check_edge(self, scope: Scope, headers: Headers) -> Route:
         """Check route, method, Host and Origin, which need no credential."""
         route = match_route(scope["raw_path"])
-        if route is None or (self.viewer is None and route in (Route.VIEWER, Route.SOCKET)):
+        if route is None or (self._viewer is None and route in (Route.VIEWER, Route.SOCKET)):
             raise _Refused(refusal(403, "Forbidden"))
         is_preflight = _is_preflight(scope, headers) and route in (Route.MCP, Route.TICKETS)
         if not is_preflight and not allows_method(route, scope.get("method", "GET")):
             raise _Refused(refusal(403, "Forbidden"))
-        if not self.trusted_hosts.allows_host(headers.get("host", "")):
+        if not self._trusted_hosts.allows_host(headers.get("host", "")):
             raise _Refused(refusal(403, "this server does not answer to that Host; see PUBLIC_HOSTS"))
         origin = headers.get("origin")
-        if origin is not None and not self.trusted_hosts.allows_origin(origin, host=headers["host"]):
+        if origin is not None and not self._trusted_hosts.allows_origin(origin, host=headers["host"]):
             raise _Refused(refusal(403, "pages of that Origin are not allowed; see ALLOWED_ORIGINS"))
         needs_socket = route is Route.SOCKET or (route is Route.VIEWER and "upgrade" in headers)
         if needs_socket and scope["type"] != "websocket":
@@ -161,7 +188,7 @@ class Gateway:
     def _cors_headers(self, scope: Scope, headers: Headers) -> Mapping[str, str]:
         """Headers that let a page of a listed origin read the response."""
         origin = headers.get("origin")
-        if origin is None or origin not in self.trusted_hosts.origins:
+        if origin is None or origin not in self._trusted_hosts.origins:
             return {}
         allowed = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
         if not _is_preflight(scope, headers):
@@ -175,10 +202,10 @@ class Gateway:
 
     def _authenticate(self, headers: Headers) -> Principal:
         """Identify the caller and count the request towards its rate."""
-        caller = self.authenticator.identify(headers.get("authorization"))
+        caller = self._authenticator.identify(headers.get("authorization"))
         if isinstance(caller, AuthFailure):
             raise _unauthorised(caller)
-        seconds = self.limits.admit(caller.subject)
+        seconds = self._limits.admit(caller.subject)
         if seconds > 0:
             raise _Refused(refusal(429, "too many requests", {"Retry-After": str(ceil(seconds))}))
         return caller
@@ -190,11 +217,11 @@ class Gateway:
         caller = self._authenticate(headers)
         _check_body_headers(scope, headers, _MAX_BODY_BYTES[route])
         scope = {**scope, "state": {**scope.get("state", {}), "principal": caller}}
-        with self.limits.open_request(caller.subject):
+        with self._limits.open_request(caller.subject):
             if scope["method"] == "POST":
                 body = await _read_body(receive, _MAX_BODY_BYTES[route])
                 if body is not None:
-                    app = self.ticket_endpoint if route is Route.TICKETS else self.mcp
+                    app = self._ticket_endpoint if route is Route.TICKETS else self._mcp
                     await app(scope, _replay(body, receive), send)
             else:
                 await self._serve_until_expiry(caller, scope, receive, send)
@@ -202,7 +229,7 @@ class Gateway:
     async def _serve_until_expiry(self, caller: Principal, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a GET or DELETE, and end an open event stream when the token expires."""
         if caller.expires_at is None:
-            await self.mcp(scope, receive, send)
+            await self._mcp(scope, receive, send)
             return
         has_started = has_ended = False
 
@@ -212,15 +239,15 @@ class Gateway:
             has_ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
-        with anyio.move_on_after(caller.expires_at - self.clock.wall()):
-            await self.mcp(scope, receive, watch)
+        with anyio.move_on_after(caller.expires_at - self._clock.wall()):
+            await self._mcp(scope, receive, watch)
         if has_started and not has_ended:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _serve_page(self, viewer: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a file of the viewer page. Files need no credential, but an invalid ticket is refused early."""
         ticket = ticket_in(scope["query_string"])
-        if ticket is not None and not self.tickets.is_valid(ticket):
+        if ticket is not None and not self._tickets.is_valid(ticket):
             raise _unauthorised(_INVALID_TICKET)
         await viewer(scope, receive, send)
 
@@ -234,21 +261,21 @@ class Gateway:
         # Changed in place, because uvicorn logs the query of this scope.
         scope["query_string"] = b"" if ticket == "" else without_ticket(scope["query_string"])
         grant = self._grant_for_token(headers) if ticket is None else await self._spend_ticket(ticket)
-        if not self.limits.has_room_for_socket(grant.subject):
+        if not self._limits.has_room_for_socket(grant.subject):
             raise _Refused(refusal(429, "too many viewers", {"Retry-After": "5"}))
-        with self.limits.open_socket(grant.subject):
+        with self._limits.open_socket(grant.subject):
             await viewer({**scope, "state": {**scope.get("state", {}), "grant": grant}}, receive, send)
 
     def _grant_for_token(self, headers: Headers) -> TicketGrant:
         """A token grants viewing. Control needs a ticket."""
         caller = self._authenticate(headers)
-        decision = self.viewing.decide(caller.subject, ViewMode.VIEW)
+        decision = self._viewing.decide(caller.subject, ViewMode.VIEW)
         if not decision.allowed:
             raise _Refused(refusal(403, f"{decision.reason} (rule {decision.rule_id})"))
-        return TicketGrant(subject=caller.subject, mode=ViewMode.VIEW, ends_at=self.tickets.ends_at(caller))
+        return TicketGrant(subject=caller.subject, mode=ViewMode.VIEW, ends_at=self._tickets.ends_at(caller))
 
     async def _spend_ticket(self, ticket: str) -> TicketGrant:
-        redeemed = self.tickets.redeem(ticket)
+        redeemed = self._tickets.redeem(ticket)
         if redeemed is None:
             raise _unauthorised(_INVALID_TICKET)
         number, grant = redeemed
@@ -260,7 +287,7 @@ class Gateway:
             subcommand=grant.mode.value,
         )
         try:
-            await self.audit.record(record)
+            await self._audit.record(record)
         except AuditUnavailable as error:
             raise _Refused(refusal(503, "viewers cannot be recorded, so none are admitted")) from error
         return grant

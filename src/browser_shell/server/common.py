@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import AuditLog, CallHandler, Clock
-from browser_shell.http.gateway import GatewaySettings, build_gateway
+from browser_shell.http.gateway import Gateway, GatewaySettings
 from browser_shell.http.routes import parse_trusted_hosts
 from browser_shell.http.server import is_loopback, listen_on, serve_listener
 from browser_shell.http.tokens import Access, NoAuth, access_by_key, throwaway_access
@@ -80,7 +80,7 @@ async def serve_over_http(
     gateway_settings = _gateway_settings(settings)
 
     async def connect(server: AssembledServer) -> None:
-        app = build_gateway(
+        app = Gateway(
             gateway_settings,
             handler=server.pipeline,
             authenticator=access.authenticator,
