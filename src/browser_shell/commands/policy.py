@@ -20,7 +20,7 @@ from browser_shell.core.decisions import Decision, IpAddress, denied
 from browser_shell.core.errors import ArgumentsInvalid, BrowserShellError, ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.core.ports import Resolver
-from browser_shell.egress.resolver import SystemResolver
+from browser_shell.egress.dialer import SystemResolver
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.loading import load_policy, policy_from
 from browser_shell.policy.messages import printable

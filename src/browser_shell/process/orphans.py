@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import os
 import resource
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,17 +100,6 @@ def end_saved_process(path: Path) -> bool:
     with suppress(OSError):
         path.unlink()
     return was_alive
-
-
-def use_pidfd_child_watcher() -> None:
-    """Wait for children with pidfds. Before Python 3.12 asyncio starts a thread for each child instead.
-
-    Must be called in the event loop that starts the children.
-    """
-    if sys.version_info < (3, 12):
-        watcher = asyncio.PidfdChildWatcher()
-        watcher.attach_loop(asyncio.get_running_loop())
-        asyncio.set_child_watcher(watcher)
 
 
 def adopt_orphans() -> None:

@@ -38,9 +38,8 @@ from browser_shell.core.decisions import Denial, refusal_type
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.egress.denials import DenialAudit, RecentDenials
-from browser_shell.egress.dialer import Dialer
+from browser_shell.egress.dialer import Dialer, SystemResolver
 from browser_shell.egress.proxy import EgressProxy
-from browser_shell.egress.resolver import SystemResolver
 from browser_shell.hooks.chain import GROUP, installed_hooks, standard_chain
 from browser_shell.ops.health import Probe
 from browser_shell.pipeline import Pipeline
@@ -52,7 +51,7 @@ from browser_shell.process.accounts import (
     give_up_root,
     transfer_directory,
 )
-from browser_shell.process.orphans import adopt_orphans, reap_adopted, use_pidfd_child_watcher
+from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.process.spawn import SETPRIV
 from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import AssembledServer, SystemClock, new_call_id, open_audit, open_limits
@@ -90,7 +89,6 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
     """Build and run all parts of the browser profile. Raises: ConfigurationInvalid, BrowserUnavailable."""
     check_programs(settings)
     adopt_orphans()
-    use_pidfd_child_watcher()
     _drop_root(settings)
     port = settings.unsafe_attach_port or settings.devtools_port or free_port()
     settings = replace(settings, devtools_port=port)

@@ -13,7 +13,7 @@ import structlog
 
 from browser_shell.core.calls import ContainerJob
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.egress.resolver import SystemResolver
+from browser_shell.egress.dialer import SystemResolver
 from browser_shell.hooks.chain import JOB_GROUP, installed_hooks, job_chain
 from browser_shell.jobs.containers.engine import DisposableContainers, ServerLock
 from browser_shell.jobs.run_closing import RunCloser
