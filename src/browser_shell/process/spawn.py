@@ -47,7 +47,8 @@ async def run(command: Command, *, seconds: float) -> ProcessOutput:
     Raises: SandboxUnavailable when it cannot be started, ExecutionTimedOut. After an error or a cancellation, no
     process of the command's group is left.
     """
-    process = await _open((*_drop_privileges(command.account), *command.argv), command, subprocess.PIPE)
+    prefix = _setpriv(command.account) if command.account is not None else ()
+    process = await _open((*prefix, *command.argv), command, subprocess.PIPE)
     try:
         with anyio.fail_after(seconds):
             async with anyio.create_task_group() as readers:
@@ -80,19 +81,16 @@ class _BoundedOutput:
                 self.content += part[: self._max_bytes - len(self.content)]
 
 
-def _drop_privileges(account: Account | None) -> tuple[str, ...]:
-    """Arguments in front of a command that make it run as the account; none when the server is unprivileged itself.
+def _setpriv(account: Account | None, *options: str) -> tuple[str, ...]:
+    """Arguments in front of a command that make it run as the account and give up new privileges.
 
     The `user=` argument of Popen is no alternative: CPython then forks instead of using vfork, which copies the
     server's page tables.
     """
-    if account is None:
-        return ()
-    return (SETPRIV, *_account_options(account), "--no-new-privs", "--")
-
-
-def _account_options(account: Account) -> tuple[str, ...]:
-    return (f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--inh-caps=-all")
+    switch = (
+        (f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--inh-caps=-all") if account else ()
+    )
+    return (SETPRIV, *switch, "--no-new-privs", *options, "--")
 
 
 async def _open(
@@ -134,9 +132,8 @@ async def start(service: Service) -> Process:
 
     Raises: SandboxUnavailable.
     """
-    options = _account_options(service.account) if service.account is not None else ()
     # The kernel clears the parent-death signal when a process changes its user, so one program does both, in order.
-    argv = (SETPRIV, *options, "--no-new-privs", "--pdeathsig=KILL", "--", *service.argv)
+    argv = (*_setpriv(service.account, "--pdeathsig=KILL"), *service.argv)
     return await _open(argv, service, service.output, service.pass_fds)
 
 

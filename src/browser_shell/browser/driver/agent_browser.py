@@ -28,7 +28,7 @@ _MAX_DAEMON_BYTES = 512 * 1024 * 1024
 """A daemon runs outside the jail and stores what its pages write to their consoles. It needs 13 MB, and 270 MB for a
 screenshot of 62 MB, which is more than the server returns."""
 
-_MAX_PID_FILE_BYTES = 32
+_MAX_PID_FILE_BYTES = len("4194304\n")
 ALLOWED_ACTIONS = (*FIELDS.keys() - {"ping"}, "launch", "stream_disable")
 """The daemon's own action policy. It is the second layer: only the actions in FIELDS and the CLI's reach the daemon."""
 
@@ -132,7 +132,7 @@ class AgentBrowserDriver:
     async def _ping(self, name: str) -> None:
         """Use a connection of its own: the session's connection may be needed at the same time."""
         try:
-            connection = await connect(self._socket_path(name))
+            connection = await connect(self._file(name, "sock"))
             try:
                 await connection.request(Action("ping"))
             finally:
@@ -151,14 +151,16 @@ class AgentBrowserDriver:
     async def kill(self, name: str) -> None:
         """End the session's daemon with SIGKILL and remove its files. SIGTERM would wait for a running command."""
         daemon = self._daemons.pop(name, None)
-        # The pid file matters only after a start that failed.
-        identity = daemon.identity if daemon is not None else self._running_daemon(name)
         if daemon is not None:
             daemon.connection.close()
+        # After a start that failed, only the pid file names the daemon. It may have become a zombie.
+        identity = daemon.identity if daemon is not None else self._running_daemon(name)
+        pid = daemon.identity.pid if daemon is not None else self._pid_in_file(name)
         if identity is not None:
             orphans.kill_now(identity)
+        if pid:
             with anyio.CancelScope(shield=True):
-                await _reap(identity.pid)
+                await _reap(pid)
         for leftover in self._settings.sockets.glob(f"{name}.*"):
             leftover.unlink(missing_ok=True)
 
@@ -184,9 +186,9 @@ class AgentBrowserDriver:
         identity = self._running_daemon(name)
         if not reply.success or output.exit_code != 0 or identity is None:
             raise SandboxUnavailable(f"the driver could not be made ready: {reply.error or 'no daemon'}")
-        if not orphans.limit_memory(identity, _MAX_DAEMON_BYTES) or self._control_port_file(name).exists():
+        if not orphans.limit_memory(identity, _MAX_DAEMON_BYTES) or self._file(name, "stream").exists():
             raise SandboxUnavailable("the driver could not be made ready: its control port or memory is not bounded")
-        return _Daemon(identity, await connect(self._socket_path(name)))
+        return _Daemon(identity, await connect(self._file(name, "sock")))
 
     def _start_command(self, name: str) -> spawn.Command:
         """Contains no client text: agent-browser accepts global options anywhere in its arguments."""
@@ -205,34 +207,30 @@ class AgentBrowserDriver:
     async def _wait_for_pid_file(self, name: str) -> None:
         """Give a daemon whose CLI was killed time to write its pid file, so that it can be found and killed."""
         for _ in range(_PID_FILE_POLLS):
-            if self._pid_file(name).exists():
+            if self._file(name, "pid").exists():
                 return
             await anyio.sleep(_POLL_SECONDS)
 
     def _write_target_file(self, name: str, target_id: str) -> None:
         """The daemon reads at its start which page it acts on."""
-        path = self._settings.sockets / f"{name}.target"
+        path = self._file(name, "target")
         with create_file(path) as file:
             file.write(json.dumps({"targetId": target_id, "url": "about:blank", "pinned": True}).encode("ascii"))
         if self._settings.account is not None:
             os.chown(path, self._settings.account.uid, self._settings.account.gid, follow_symlinks=False)
 
-    def _socket_path(self, name: str) -> Path:
-        return self._settings.sockets / f"{name}.sock"
+    def _file(self, name: str, kind: str) -> Path:
+        """One of the files that the daemon makes for its session."""
+        return self._settings.sockets / f"{name}.{kind}"
 
-    def _pid_file(self, name: str) -> Path:
-        return self._settings.sockets / f"{name}.pid"
-
-    def _control_port_file(self, name: str) -> Path:
-        return self._settings.sockets / f"{name}.stream"
+    def _pid_in_file(self, name: str) -> int:
+        """The pid that the session's daemon wrote; 0 without one."""
+        content = read_plain_file(self._file(name, "pid"), max_bytes=_MAX_PID_FILE_BYTES) or b""
+        return int(content) if content.strip().isdigit() else 0
 
     def _running_daemon(self, name: str) -> orphans.ProcessIdentity | None:
         """The live daemon that wrote the session's pid file, if it executes the driver's program."""
-        content = read_plain_file(self._pid_file(name), max_bytes=_MAX_PID_FILE_BYTES)
-        try:
-            pid = int(content or b"")
-        except ValueError:
-            return None
+        pid = self._pid_in_file(name)
         identity = orphans.identity_of(pid)
         return identity if identity is not None and orphans.runs_program(pid, self._settings.program) else None
 

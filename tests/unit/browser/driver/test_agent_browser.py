@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from browser_shell.browser.driver.actions import Action
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings, write_driver_files
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans
-from support.processes import alive, open_files
+from support.processes import alive, open_files, state
 
 GET_URL = Action("url")
 ALLOWED = (
@@ -52,6 +53,18 @@ NEVER_REPLIES = DAEMON.replace("SUCCESS", "True").replace("client.sendall(REPLY)
 CLOSES_CONNECTIONS = DAEMON.replace("SUCCESS", "True").replace("client.sendall(REPLY)", "break\n    client.close()")
 REFUSES_TO_START = DAEMON.replace("SUCCESS", "False").replace("REPLY", "b''")
 KEEPS_ITS_CONTROL_PORT = REPLIES.replace("os.setsid()", "os.setsid(); open(place + '/a.stream', 'w').close()")
+DIES_AT_ITS_START = """
+import json, os, sys, time
+place = os.environ["AGENT_BROWSER_SOCKET_DIR"]
+daemon = os.fork()
+if daemon:
+    os.waitid(os.P_PID, daemon, os.WEXITED | os.WNOWAIT)
+    print(json.dumps({"success": True, "data": {}}))
+    sys.exit()
+os.setsid()
+for file in ("/started", "/a.pid"):
+    open(place + file, "w").write(str(os.getpid()))
+"""
 WRITES_ITS_PID_LATE = """
 import os, time
 place = os.environ["AGENT_BROWSER_SOCKET_DIR"]
@@ -202,6 +215,21 @@ async def test_a_cancelled_start_leaves_no_daemon(driver: AgentBrowserDriver, pr
     assert await is_gone(daemon)
 
 
+@pytest.mark.promise("process:no-orphan")
+async def test_a_daemon_that_dies_at_its_start_leaves_no_zombie(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, DIES_AT_ITS_START)
+    orphans.adopt_orphans()
+    try:
+        with pytest.raises(SandboxUnavailable, match="no daemon"):
+            await driver.make_ready("a", "target")
+        (daemon,) = started(tmp_path)
+        assert state(daemon) == ""
+    finally:
+        ctypes.CDLL(None).prctl(orphans._PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
 async def test_a_missing_program_is_an_error(driver: AgentBrowserDriver) -> None:
     with pytest.raises(SandboxUnavailable, match="cannot start agent-browser"):
         await driver.make_ready("a", "target")
@@ -261,6 +289,17 @@ async def test_the_known_daemon_is_killed_and_not_another_process_named_in_its_p
         assert await is_gone(daemon)
         assert alive(other.pid)
         other.kill()
+
+
+@pytest.mark.parametrize("content", ["", "0", "-1", "x", "9" * 8, "9" * 30])
+async def test_a_pid_file_without_a_pid_names_no_process(
+    driver: AgentBrowserDriver, tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "a.pid").write_text(content)
+    async with await anyio.open_process(["/bin/true"]) as child:
+        await driver.kill("a")
+        assert await child.wait() == 0
+    assert not list(tmp_path.glob("a.*"))
 
 
 async def test_a_pid_file_that_is_a_fifo_is_not_opened(driver: AgentBrowserDriver, tmp_path: Path) -> None:
