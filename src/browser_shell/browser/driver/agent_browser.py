@@ -220,7 +220,7 @@ class AgentBrowserDriver:
             os.chown(path, self._settings.account.uid, self._settings.account.gid, follow_symlinks=False)
 
     def _file(self, name: str, kind: str) -> Path:
-        """One of the files that the daemon makes for its session."""
+        """The path of a file that belongs to the session's daemon."""
         return self._settings.sockets / f"{name}.{kind}"
 
     def _pid_in_file(self, name: str) -> int:
