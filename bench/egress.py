@@ -36,7 +36,7 @@ import anyio.to_thread
 from anyio.from_thread import BlockingPortal
 
 from bench.boxes import Setup, acting_as, chromium_without_proxy, free_port
-from bench.subjects import BareCli
+from bench.subjects import DriverCli
 from bench.wire import Cdp
 from browser_shell.browser.chromium.display import DisplaySettings, running_display
 from browser_shell.browser.chromium.jail import PROXY_PORT
@@ -209,8 +209,8 @@ async def direct_chromium(
         cdp, window = Cdp(chromium.port), Cdp(chromium.port)
         cdp.attach(cdp.open_window())
         setup = Setup(settings=settings, account=account, folder=folder, portal=portal, page_url="", page_port=0)
-        make_private_directory(folder / BareCli.name, owner=None, mode=0o711)
-        driver = BareCli(setup, chromium.port, window.open_window())
+        make_private_directory(folder / DriverCli.name, owner=None, mode=0o711)
+        driver = DriverCli(setup, chromium.port, window.open_window())
         yield {"by_hand": partial(_navigate, cdp), "by_driver": partial(driver.run, "open")}
         driver.close()
         window.close()

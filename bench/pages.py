@@ -1,4 +1,4 @@
-"""The login page, served by a process of its own: `python -m bench.pages` prints its port and serves until killed."""
+"""The server of the login page: `python -m bench.pages` prints its port and serves until it is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The things compared. Each step takes the words of the task, checks that it was done, and returns milliseconds."""
+"""Subjects of the benchmark. Each step performs one action of the task, checks it and returns its milliseconds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from browser_shell.process.accounts import make_private_directory
 
 STEPS = ("open", "snapshot", "fill", "click", "wait", "screenshot")
 _JPEG = b"\xff\xd8\xff"
-_SMALLEST_PICTURE = 2000
+_MIN_IMAGE_BYTES = 2000
 
 
 class StepFailed(Exception):
-    """The step did not do what it should."""
+    """A step did not have its effect."""
 
 
 class Subject(Protocol):
@@ -39,11 +39,11 @@ class Subject(Protocol):
     def screenshot(self) -> float: ...
 
 
-def loop(subject: Subject, url: str, number: int, *, pause: float = 0) -> dict[str, list[float]]:
-    """The login task once. The name is new each time, so that nothing left over from before can pass for success."""
+def run_task(subject: Subject, url: str, number: int, *, pause: float = 0) -> dict[str, list[float]]:
+    """Run the login task once. Each run has its own user name, so the result of an earlier run cannot pass."""
     user, password = f"user{number}", "s3cret-word"
-    spent: dict[str, list[float]] = {step: [] for step in STEPS}
-    acts: tuple[tuple[str, Callable[[], float]], ...] = (
+    durations: dict[str, list[float]] = {step: [] for step in STEPS}
+    actions: tuple[tuple[str, Callable[[], float]], ...] = (
         ("open", lambda: subject.open(f"{url}?{number}")),
         ("snapshot", subject.snapshot),
         ("fill", lambda: subject.fill("Username", user)),
@@ -52,45 +52,46 @@ def loop(subject: Subject, url: str, number: int, *, pause: float = 0) -> dict[s
         ("wait", lambda: subject.wait(f"Welcome, {user} ({len(password)})")),
         ("screenshot", subject.screenshot),
     )
-    for step, act in acts:
+    for step, action in actions:
         time.sleep(pause)
-        spent[step].append(act())
-    return spent
+        durations[step].append(action())
+    return durations
 
 
 def timed(action: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the milliseconds that the action took, and its result."""
     start = time.perf_counter_ns()
     result = action()
     return (time.perf_counter_ns() - start) / 1e6, result
 
 
-def expect(holds: bool, what: str) -> None:
-    if not holds:
-        raise StepFailed(what)
+def expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise StepFailed(message)
 
 
-def picture(content: bytes) -> None:
-    expect(content.startswith(_JPEG) and len(content) > _SMALLEST_PICTURE, f"not a picture: {content[:20]!r}")
+def expect_jpeg(content: bytes) -> None:
+    expect(content.startswith(_JPEG) and len(content) > _MIN_IMAGE_BYTES, f"not a JPEG image: {content[:20]!r}")
 
 
-class _ByReferences:
-    """Finds the controls in the text of the last snapshot."""
+class _SnapshotRefs:
+    """Refs of the controls in the last snapshot."""
 
     _snapshot = ""
 
-    def _keep(self, text: str) -> None:
+    def _keep_snapshot(self, text: str) -> None:
         self._snapshot = text
         for label in ("Username", "Password", "Sign in"):
-            self._reference(label)
+            self._ref(label)
 
-    def _reference(self, label: str) -> str:
-        found = re.search(rf'(?:textbox|button) "{label}" \[.*?ref=(e\d+)', self._snapshot)
-        if found is None:
+    def _ref(self, label: str) -> str:
+        match = re.search(rf'(?:textbox|button) "{label}" \[.*?ref=(e\d+)', self._snapshot)
+        if match is None:
             raise StepFailed(f"{label!r} is not in the snapshot: {self._snapshot[:300]!r}")
-        return f"@{found[1]}"
+        return f"@{match[1]}"
 
 
-class Ours(_ByReferences):
+class Ours(_SnapshotRefs):
     """This server, over HTTP."""
 
     def __init__(self, name: str, server: OurServer, era: str) -> None:
@@ -100,44 +101,44 @@ class Ours(_ByReferences):
 
     def _call(self, *argv: str) -> tuple[float, Any, list[Any]]:
         params = {"name": "browser-shell", "arguments": {"session_id": "bench", "argv": list(argv)}}
-        spent, result = timed(lambda: self.client.call("tools/call", params))
+        duration, result = timed(lambda: self.client.call("tools/call", params))
         self.client.finish()
-        answer = result["structuredContent"]
-        expect(answer["exit_code"] == 0, f"{argv[0]}: {answer['stderr'][:300]}")
-        return spent, json.loads(answer["stdout"]), result["content"]
+        output = result["structuredContent"]
+        expect(output["exit_code"] == 0, f"{argv[0]}: {output['stderr'][:300]}")
+        return duration, json.loads(output["stdout"]), result["content"]
 
     def list_tools(self) -> tuple[float, Any]:
-        answer = timed(lambda: self.client.call("tools/list", {}))
+        duration, result = timed(lambda: self.client.call("tools/list", {}))
         self.client.finish()
-        return answer
+        return duration, result
 
     def open(self, url: str) -> float:
-        spent, data, _ = self._call("open", url)
+        duration, data, _ = self._call("open", url)
         expect(data["title"] == TITLE, f"open: {data}")
-        return spent
+        return duration
 
     def snapshot(self) -> float:
-        spent, data, _ = self._call("snapshot", "-i")
-        self._keep(data["snapshot"])
-        return spent
+        duration, data, _ = self._call("snapshot", "-i")
+        self._keep_snapshot(data["snapshot"])
+        return duration
 
     def fill(self, label: str, text: str) -> float:
-        return self._call("fill", self._reference(label), text)[0]
+        return self._call("fill", self._ref(label), text)[0]
 
     def click(self, label: str) -> float:
-        return self._call("click", self._reference(label))[0]
+        return self._call("click", self._ref(label))[0]
 
     def wait(self, text: str) -> float:
         return self._call("wait", "--text", text)[0]
 
     def screenshot(self) -> float:
-        spent, _, content = self._call("screenshot")
-        picture(base64.b64decode(content[1]["data"]))
-        return spent
+        duration, _, content = self._call("screenshot")
+        expect_jpeg(base64.b64decode(content[1]["data"]))
+        return duration
 
 
-class BareCli(_ByReferences):
-    """The agent-browser CLI, one process per call, with a warm daemon in a window of its own."""
+class DriverCli(_SnapshotRefs):
+    """The agent-browser CLI: one process per call, a running daemon and a window of its own."""
 
     name = "cli"
 
@@ -146,72 +147,56 @@ class BareCli(_ByReferences):
         self._sockets, self._env, self._files = _driver_files(setup, self.name, target)
         self._argv = [str(setup.settings.driver), "--json", "--cdp", str(port), "--session", "bench", "--pin-tab"]
 
-    def words(self, *words: str) -> tuple[list[str], bytes]:
-        """The command line and the input."""
-        return [*self._argv, *words], b""
-
-    def run(self, *words: str) -> tuple[float, Any]:
-        argv, stdin = self.words(*words)
-
+    def run(self, *command: str) -> tuple[float, Any]:
         def action() -> Any:
-            done = subprocess.run(
-                argv,
+            process = subprocess.run(
+                [*self._argv, *command],
                 env=self._env,
                 cwd=self._files,
-                input=stdin,
+                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=CALL_SECONDS,
                 check=False,
             )
-            return json.loads(done.stdout or b"{}")
+            return json.loads(process.stdout or b"{}")
 
         with acting_as(self._setup.account):
-            spent, answer = timed(action)
-        one = answer[-1] if isinstance(answer, list) else answer
-        expect(one.get("success") is True, f"{words[0]}: {one}")
-        return spent, one.get("data", one.get("result"))
+            duration, reply = timed(action)
+        expect(reply.get("success") is True, f"{command[0]}: {reply}")
+        return duration, reply["data"]
 
     def open(self, url: str) -> float:
-        spent, data = self.run("open", url)
+        duration, data = self.run("open", url)
         expect(data["title"] == TITLE, f"open: {data}")
-        return spent
+        return duration
 
     def snapshot(self) -> float:
-        spent, data = self.run("snapshot", "-i")
-        self._keep(data["snapshot"])
-        return spent
+        duration, data = self.run("snapshot", "-i")
+        self._keep_snapshot(data["snapshot"])
+        return duration
 
     def fill(self, label: str, text: str) -> float:
-        return self.run("fill", self._reference(label), text)[0]
+        return self.run("fill", self._ref(label), text)[0]
 
     def click(self, label: str) -> float:
-        return self.run("click", self._reference(label))[0]
+        return self.run("click", self._ref(label))[0]
 
     def wait(self, text: str) -> float:
         return self.run("wait", "--text", text)[0]
 
     def screenshot(self) -> float:
         path = self._files / "shot.jpg"
-        spent, _ = self.run("screenshot", str(path))
-        reading, content = timed(path.read_bytes)  # An agent needs the picture, not its path.
+        duration, _ = self.run("screenshot", str(path))
+        read_duration, content = timed(path.read_bytes)  # An agent needs the image, not its path.
         path.unlink()
-        picture(content)
-        return spent + reading
+        expect_jpeg(content)
+        return duration + read_duration
 
     def close(self) -> None:
         end_daemon(self._sockets, self._setup.settings.driver)
 
 
-class BatchCli(BareCli):
-    """The same with the command as JSON on standard input, as this server must call it. Not in the default run."""
-
-    name = "cli-batch"
-
-    def words(self, *words: str) -> tuple[list[str], bytes]:
-        return [*self._argv, "batch", "--bail", "--omit-command"], json.dumps([words]).encode()
-
-
-class DriverMcp(_ByReferences):
+class DriverMcp(_SnapshotRefs):
     """agent-browser's own MCP server, over standard input and output."""
 
     name = "ab-mcp"
@@ -231,38 +216,38 @@ class DriverMcp(_ByReferences):
 
     def _call(self, tool: str, **arguments: Any) -> tuple[float, Any, str]:
         params = {"name": f"agent_browser_{tool}", "arguments": arguments}
-        spent, result = timed(lambda: self.client.call("tools/call", params))
+        duration, result = timed(lambda: self.client.call("tools/call", params))
         content = result["content"]
         text = "".join(block.get("text", "") for block in content)
         expect(not result.get("isError"), f"{tool}: {text[:300]}")
-        return spent, result, text
+        return duration, result, text
 
     def list_tools(self) -> tuple[float, Any]:
         return timed(lambda: self.client.call("tools/list", {}))
 
     def open(self, url: str) -> float:
-        spent, _, text = self._call("open", url=url)
+        duration, _, text = self._call("open", url=url)
         expect(TITLE in text, f"open: {text[:300]}")
-        return spent
+        return duration
 
     def snapshot(self) -> float:
-        spent, result, _ = self._call("snapshot", interactive=True)
-        self._keep(_find(result["structuredContent"], "snapshot"))
-        return spent
+        duration, result, _ = self._call("snapshot", interactive=True)
+        self._keep_snapshot(_find(result["structuredContent"], "snapshot"))
+        return duration
 
     def fill(self, label: str, text: str) -> float:
-        return self._call("fill", selector=self._reference(label), text=text)[0]
+        return self._call("fill", selector=self._ref(label), text=text)[0]
 
     def click(self, label: str) -> float:
-        return self._call("click", selector=self._reference(label))[0]
+        return self._call("click", selector=self._ref(label))[0]
 
     def wait(self, text: str) -> float:
         return self._call("wait_for_text", text=text)[0]
 
     def screenshot(self) -> float:
-        spent, result, _ = self._call("screenshot")
-        picture(base64.b64decode(next(block["data"] for block in result["content"] if block["type"] == "image")))
-        return spent
+        duration, result, _ = self._call("screenshot")
+        expect_jpeg(base64.b64decode(next(block["data"] for block in result["content"] if block["type"] == "image")))
+        return duration
 
     def close(self) -> None:
         self.client.close()
@@ -270,7 +255,7 @@ class DriverMcp(_ByReferences):
 
 
 def _find(value: Any, key: str) -> str:
-    """The first string under `key`, however deep."""
+    """Return the first string under this key at any depth."""
     if isinstance(value, dict):
         if isinstance(value.get(key), str):
             return str(value[key])
@@ -279,15 +264,15 @@ def _find(value: Any, key: str) -> str:
 
 
 _WAIT_FOR_TEXT = """new Promise((done) => {
-  const there = () => document.body.innerText.includes(WANTED);
-  if (there()) return done(true);
-  const watch = new MutationObserver(() => { if (there()) { watch.disconnect(); done(true); } });
-  watch.observe(document.body, {subtree: true, childList: true, characterData: true});
+  const present = () => document.body.innerText.includes(WANTED);
+  if (present()) return done(true);
+  const observer = new MutationObserver(() => { if (present()) { observer.disconnect(); done(true); } });
+  observer.observe(document.body, {subtree: true, childList: true, characterData: true});
 })"""
 
 
 class RawCdp:
-    """The same acts as DevTools commands over one WebSocket: what the browser itself costs."""
+    """The same task as DevTools commands over one WebSocket: the cost of the browser itself."""
 
     name = "raw-cdp"
 
@@ -298,14 +283,14 @@ class RawCdp:
 
     def open(self, url: str) -> float:
         def action() -> str:
-            self._cdp.forget_events()
+            self._cdp.clear_events()
             self._cdp.call("Page.navigate", url=url)
             self._cdp.wait_event("Page.loadEventFired")
             return str(self._cdp.call("Runtime.evaluate", expression="document.title")["result"]["value"])
 
-        spent, title = timed(action)
+        duration, title = timed(action)
         expect(title == TITLE, f"open: {title}")
-        return spent
+        return duration
 
     def snapshot(self) -> float:
         def action() -> None:
@@ -315,9 +300,9 @@ class RawCdp:
                 if node.get("role", {}).get("value") in ("textbox", "button")
             }
 
-        spent, _ = timed(action)
+        duration, _ = timed(action)
         expect({"Username", "Password", "Sign in"} <= set(self._nodes), f"snapshot: {self._nodes}")
-        return spent
+        return duration
 
     def fill(self, label: str, text: str) -> float:
         def action() -> None:
@@ -331,39 +316,39 @@ class RawCdp:
     def click(self, label: str) -> float:
         def action() -> None:
             node = self._nodes[label]
-            scrolled = self._cdp.post("DOM.scrollIntoViewIfNeeded", backendNodeId=node)
-            box = self._cdp.post("DOM.getContentQuads", backendNodeId=node)
-            self._cdp.take(scrolled)
-            quad = self._cdp.take(box)["quads"][0]
+            scroll = self._cdp.post("DOM.scrollIntoViewIfNeeded", backendNodeId=node)
+            quads = self._cdp.post("DOM.getContentQuads", backendNodeId=node)
+            self._cdp.take(scroll)
+            quad = self._cdp.take(quads)["quads"][0]
             at = {"x": sum(quad[0::2]) / 4, "y": sum(quad[1::2]) / 4}
             button = {"button": "left", "clickCount": 1}
-            sent = [
+            events = [
                 self._cdp.post("Input.dispatchMouseEvent", type="mouseMoved", **at),
                 self._cdp.post("Input.dispatchMouseEvent", type="mousePressed", **at, **button),
                 self._cdp.post("Input.dispatchMouseEvent", type="mouseReleased", **at, **button),
             ]
-            for number in sent:
+            for number in events:
                 self._cdp.take(number)
 
         return timed(action)[0]
 
     def wait(self, text: str) -> float:
         script = _WAIT_FOR_TEXT.replace("WANTED", json.dumps(text))
-        spent, answer = timed(lambda: self._cdp.call("Runtime.evaluate", expression=script, awaitPromise=True))
-        expect(answer["result"].get("value") is True, f"wait: {answer}")
-        return spent
+        duration, reply = timed(lambda: self._cdp.call("Runtime.evaluate", expression=script, awaitPromise=True))
+        expect(reply["result"].get("value") is True, f"wait: {reply}")
+        return duration
 
     def screenshot(self) -> float:
         def action() -> bytes:
             return base64.b64decode(self._cdp.call("Page.captureScreenshot", format="jpeg", quality=80)["data"])
 
-        spent, content = timed(action)
-        picture(content)
-        return spent
+        duration, content = timed(action)
+        expect_jpeg(content)
+        return duration
 
 
 def _driver_files(setup: Setup, name: str, target: str) -> tuple[Path, dict[str, str], Path]:
-    """Socket directory, environment and working directory for agent-browser, prepared like this server's sessions."""
+    """Create the socket directory, environment and working directory of agent-browser as this server does."""
     base = setup.folder / name
     sockets = make_private_directory(base / "s", owner=setup.account)
     files = make_private_directory(base / "f", owner=setup.account)
@@ -392,9 +377,11 @@ def _driver_files(setup: Setup, name: str, target: str) -> tuple[Path, dict[str,
 @contextmanager
 def ours(setup: Setup, name: str, command: Path, era: str) -> Iterator[Ours]:
     policy = setup.folder / f"{name}-policy.json"
-    exempt = [f"127.0.0.1:{setup.page_port}"]
+    addresses = [f"127.0.0.1:{setup.page_port}"]
     policy.write_text(
-        json.dumps({"version": 1, "open": {"unsafe_allow_addresses": exempt}, "limits": {"calls_per_minute": 100_000}})
+        json.dumps(
+            {"version": 1, "open": {"unsafe_allow_addresses": addresses}, "limits": {"calls_per_minute": 100_000}}
+        )
     )
     with our_server(setup, name, command, policy) as server:
         subject = Ours(name, server, era)
@@ -404,21 +391,21 @@ def ours(setup: Setup, name: str, command: Path, era: str) -> Iterator[Ours]:
             subject.client.close()
 
 
-PEERS: dict[str, type[BareCli] | type[DriverMcp]] = {"cli": BareCli, "cli-batch": BatchCli, "ab-mcp": DriverMcp}
+PEERS: dict[str, type[DriverCli] | type[DriverMcp]] = {"cli": DriverCli, "ab-mcp": DriverMcp}
 
 
 @contextmanager
 def peer(setup: Setup, name: str) -> Iterator[Subject]:
-    """A subject with a Chromium of its own, and a window of its own in it."""
-    with ExitStack() as held:
-        port = held.enter_context(chromium_box(setup, name))
+    """Yield a subject with its own Chromium and window."""
+    with ExitStack() as stack:
+        port = stack.enter_context(chromium_box(setup, name))
         cdp = Cdp(port)
-        held.callback(cdp.close)
+        stack.callback(cdp.close)
         target = cdp.open_window()
         if name == "raw-cdp":
             cdp.attach(target)
             yield RawCdp(cdp)
             return
         subject = PEERS[name](setup, port, target)
-        held.callback(subject.close)
+        stack.callback(subject.close)
         yield subject

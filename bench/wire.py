@@ -1,4 +1,4 @@
-"""Thin clients of the four interfaces. No SDK: its milliseconds would hide what is measured."""
+"""Thin clients for MCP over HTTP and stdio and for CDP. An SDK would add its own milliseconds."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MODERN_META = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": _CLIENT,
 }
-_HANDSHAKE = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": _CLIENT}
+_INITIALIZE = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": _CLIENT}
 
 
 class WireError(Exception):
-    """No answer, or an answer that is an error."""
+    """No reply in time, or an error as the reply."""
 
 
 def _result(message: Mapping[str, Any]) -> Any:
@@ -39,7 +39,7 @@ def _result(message: Mapping[str, Any]) -> Any:
 
 
 class HttpMcp:
-    """MCP over Streamable HTTP on one kept-alive connection; era "modern" (2026-07-28) or "legacy" (a session)."""
+    """MCP over Streamable HTTP on one connection, in the era "modern" (2026-07-28) or "legacy" (2025-11-25)."""
 
     def __init__(self, port: int, era: str, token: str = "") -> None:
         self._era = era
@@ -55,10 +55,10 @@ class HttpMcp:
         if era == "modern":
             self._head += f"MCP-Protocol-Version: {MODERN}\r\n"
         else:
-            self._shake_hands()
+            self._initialize()
 
     def call(self, method: str, params: dict[str, Any]) -> Any:
-        """One request. Returns when the JSON-RPC answer has been parsed; the rest of the stream is read later."""
+        """Send a request and return its parsed result. `finish` reads the rest of the event stream."""
         self._number += 1
         extra = ""
         if self._era == "modern":
@@ -69,7 +69,7 @@ class HttpMcp:
         return _result(self._read())
 
     def finish(self) -> None:
-        """Reads what follows the answer, so that the connection can be used again. Not part of the measured time."""
+        """Read the rest of the event stream, so that the connection can be used again. Not measured."""
         while self._chunked and self._read_chunk():
             pass
         self._chunked = False
@@ -78,8 +78,8 @@ class HttpMcp:
         self._file.close()
         self._socket.close()
 
-    def _shake_hands(self) -> None:
-        self.call("initialize", _HANDSHAKE)
+    def _initialize(self) -> None:
+        self.call("initialize", _INITIALIZE)
         self.finish()
         self._head += f"MCP-Protocol-Version: {LEGACY}\r\nMcp-Session-Id: {self._headers['mcp-session-id']}\r\n"
         self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, "")
@@ -113,7 +113,7 @@ class HttpMcp:
                 message = json.loads(data) if data else {}
                 if message.get("id") == self._number:
                     return message
-        raise WireError("the event stream ended without an answer")
+        raise WireError("the event stream ended without a reply")
 
     def _read_chunk(self) -> bytes:
         size = int(self._file.readline(), 16)
@@ -123,7 +123,7 @@ class HttpMcp:
 
 
 class StdioMcp:
-    """MCP over the standard streams of a child process, which it starts and ends."""
+    """MCP over the standard streams of a child process, from its start to its end."""
 
     def __init__(
         self, argv: list[str], *, env: Mapping[str, str], cwd: Path, user: int | None, group: int | None
@@ -142,7 +142,7 @@ class StdioMcp:
         )
         self._number = 0
         self._buffer = bytearray()
-        self.call("initialize", _HANDSHAKE)
+        self.call("initialize", _INITIALIZE)
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def call(self, method: str, params: dict[str, Any]) -> Any:
@@ -150,7 +150,7 @@ class StdioMcp:
         self._send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
         deadline = time.monotonic() + CALL_SECONDS
         while True:
-            message = json.loads(self._line(deadline))
+            message = json.loads(self._read_line(deadline))
             if message.get("id") == self._number and "method" not in message:
                 return _result(message)
 
@@ -169,11 +169,11 @@ class StdioMcp:
     def _send(self, message: dict[str, Any]) -> None:
         _pipe(self.process.stdin).write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
-    def _line(self, deadline: float) -> bytes:
+    def _read_line(self, deadline: float) -> bytes:
         out = _pipe(self.process.stdout).fileno()
         while b"\n" not in self._buffer:
             if not select.select([out], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise WireError("no answer in time")
+                raise WireError("no reply in time")
             part = os.read(out, 1 << 20)
             if not part:
                 raise WireError("the server closed its output")
@@ -190,11 +190,11 @@ def _pipe(stream: Any) -> BinaryIO:
 
 
 class Cdp:
-    """The Chrome DevTools Protocol over one hand-written WebSocket to the browser, with flat sessions."""
+    """The Chrome DevTools Protocol over one WebSocket to the browser, with flat sessions."""
 
     def __init__(self, port: int) -> None:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version", timeout=10) as answer:
-            url = urlsplit(json.load(answer)["webSocketDebuggerUrl"])
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version", timeout=10) as response:
+            url = urlsplit(json.load(response)["webSocketDebuggerUrl"])
         self._socket = socket.create_connection(("127.0.0.1", port), CALL_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         key = base64.b64encode(os.urandom(16)).decode()
@@ -208,15 +208,15 @@ class Cdp:
         while self._file.readline() not in (b"\r\n", b""):
             pass
         self._number = 0
-        self._answers: dict[int, dict[str, Any]] = {}
+        self._replies: dict[int, dict[str, Any]] = {}
         self._events: list[dict[str, Any]] = []
         self.session = ""
 
     def open_window(self) -> str:
-        """A browser context and a window of its own, as this server gives every session. Returns the target."""
+        """Create a browser context with a window, as this server does for a session. Return the target id."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
-        made = self.call("Target.createTarget", url="about:blank", browserContextId=context, newWindow=True)
-        return str(made["targetId"])
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context, newWindow=True)
+        return str(target["targetId"])
 
     def attach(self, target: str) -> None:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -225,7 +225,7 @@ class Cdp:
         return self.take(self.post(method, **params))
 
     def post(self, method: str, **params: Any) -> int:
-        """Sends a command without waiting for its answer."""
+        """Send a command without waiting for its reply. Return its id for `take`."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self.session:
@@ -233,35 +233,35 @@ class Cdp:
         payload = json.dumps(message).encode()
         length = len(payload)
         head = struct.pack(">BB", 0x81, 0x80 | length) if length < 126 else struct.pack(">BBH", 0x81, 0xFE, length)
-        # A mask of zeros is legal and leaves the payload as it is.
+        # A mask of zeros is valid (RFC 6455 §5.3) and leaves the payload unchanged.
         self._socket.sendall(head + b"\0\0\0\0" + payload)
         return self._number
 
     def take(self, number: int) -> dict[str, Any]:
-        while number not in self._answers:
-            self._pump()
-        answer: dict[str, Any] = _result(self._answers.pop(number))
-        return answer
+        while number not in self._replies:
+            self._receive_message()
+        result: dict[str, Any] = _result(self._replies.pop(number))
+        return result
 
-    def forget_events(self) -> None:
+    def clear_events(self) -> None:
         self._events.clear()
 
     def wait_event(self, method: str) -> None:
         while not any(event["method"] == method for event in self._events):
-            self._pump()
+            self._receive_message()
 
     def close(self) -> None:
         self._file.close()
         self._socket.close()
 
-    def _pump(self) -> None:
-        message = json.loads(self._receive())
+    def _receive_message(self) -> None:
+        message = json.loads(self._read_frames())
         if "id" in message:
-            self._answers[message["id"]] = message
+            self._replies[message["id"]] = message
         else:
             self._events.append(message)
 
-    def _receive(self) -> bytes:
+    def _read_frames(self) -> bytes:
         message = b""
         while True:
             first, second = self._file.read(2)
