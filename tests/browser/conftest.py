@@ -1,4 +1,4 @@
-"""One server and one site for the whole suite; tests that break things start their own."""
+"""Fixtures of the browser suite: a site and a server that all tests share, and a server for a test that breaks it."""
 
 from __future__ import annotations
 

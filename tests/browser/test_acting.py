@@ -1,4 +1,4 @@
-"""click, dblclick, hover, focus, check, uncheck, fill, type, select, press, scroll: what the page saw of them."""
+"""Commands that act on a page, such as click, fill, press and scroll: the page receives the right events."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def page(browser: Session, site: Site) -> WatchedPage:
     return watched
 
 
-def test_a_click_is_a_real_one(browser: Session, page: WatchedPage) -> None:
+def test_a_click_is_a_trusted_event(browser: Session, page: WatchedPage) -> None:
     assert browser.ok("click", "#b") == {"clicked": "#b"}
     page.wait_for(["click", "b", True])
 
 
-def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -> None:
+def test_click_accepts_a_ref_a_css_selector_and_an_xpath(browser: Session, page: WatchedPage) -> None:
     ref = ref_of(browser.ok("snapshot", "-i")["snapshot"], "button", "Other")
     for selector in (ref, "button#other", "xpath=//button[text()='Other']"):
         page.reports.clear()
@@ -48,8 +48,8 @@ def test_a_click_takes_a_ref_css_or_xpath(browser: Session, page: WatchedPage) -
         page.wait_for(["click", "other", True])
 
 
-def test_mouse_arrives_at_the_page_before_the_button(browser: Session, site: Site) -> None:
-    """A page that reacts to the pointer gets the motion first."""
+def test_a_click_moves_the_mouse_before_it_presses_the_button(browser: Session, site: Site) -> None:
+    """The events arrive in the order of a real mouse, and the button matches `:hover` when it is pressed."""
     kinds = ["mouseover", "mousemove", "mousedown", "mouseup", "click"]
     page = site.watch(
         f"""<button id=b>Press</button><script>
@@ -60,30 +60,30 @@ def test_mouse_arrives_at_the_page_before_the_button(browser: Session, site: Sit
         page.reports.clear()
         browser.ok("click", "#b")
         page.wait_for(["click", True])
-        seen = [kind for kind, hovered in page.reports if hovered]
-        assert seen == [kind for kind in kinds if kind in seen]
-        assert {"mousedown", "mouseup"} <= {*seen}
+        events = [kind for kind, hovered in page.reports if hovered]
+        assert events == [kind for kind in kinds if kind in events]
+        assert {"mousedown", "mouseup"} <= {*events}
 
 
-def test_a_double_click_is_seen_as_one(browser: Session, page: WatchedPage) -> None:
+def test_dblclick_sends_a_double_click(browser: Session, page: WatchedPage) -> None:
     browser.ok("dblclick", "#b")
     page.wait_for(["dblclick", "b", True])
 
 
-def test_hovering_moves_the_mouse_there_and_clicks_nothing(browser: Session, page: WatchedPage) -> None:
+def test_hover_moves_the_mouse_without_a_click(browser: Session, page: WatchedPage) -> None:
     browser.ok("hover", "#other")
     page.wait_for(["mouseover", "other", True])
     assert not any(report[0] == "click" for report in page.reports)
 
 
-def test_focus_puts_the_caret_there(browser: Session, page: WatchedPage) -> None:
+def test_key_presses_go_to_the_focused_element(browser: Session, page: WatchedPage) -> None:
     browser.ok("focus", "#i")
     page.wait_for(["focusin", "i", True])
     browser.ok("press", "q")
     page.wait_for(["input", "i", "q"])
 
 
-def test_check_and_uncheck_end_in_the_wanted_state(browser: Session, page: WatchedPage) -> None:
+def test_repeating_check_or_uncheck_changes_nothing(browser: Session, page: WatchedPage) -> None:
     for command, wanted in (("check", True), ("check", True), ("uncheck", False), ("uncheck", False)):
         browser.ok(command, "#box")
         assert browser.ok("is", "checked", "#box")["checked"] is wanted
@@ -93,23 +93,23 @@ def test_check_and_uncheck_end_in_the_wanted_state(browser: Session, page: Watch
     ]
 
 
-def test_check_chooses_a_radio_button(browser: Session, page: WatchedPage) -> None:
+def test_check_selects_a_radio_button(browser: Session, page: WatchedPage) -> None:
     browser.ok("check", "#two")
     page.wait_for(["change", "two", True])
     assert browser.ok("is", "checked", "#one")["checked"] is False
 
 
-def test_fill_replaces_what_was_there(browser: Session, page: WatchedPage) -> None:
+def test_fill_replaces_the_text_of_a_field(browser: Session, page: WatchedPage) -> None:
     browser.ok("fill", "#t", "new")
     page.wait_for(["input", "t", "new"])
 
 
-def test_fill_with_nothing_empties_the_field(browser: Session, page: WatchedPage) -> None:
+def test_fill_with_an_empty_text_empties_the_field(browser: Session, page: WatchedPage) -> None:
     browser.ok("fill", "#t", "")
     page.wait_for(["input", "t", ""])
 
 
-def test_type_adds_key_by_key_and_does_not_echo(browser: Session, page: WatchedPage) -> None:
+def test_type_inserts_text_key_by_key_and_does_not_return_it(browser: Session, page: WatchedPage) -> None:
     outcome = browser.run("type", "#t", "XyZ")
     assert outcome.exit_code == 0
     assert "XyZ" not in outcome.stdout + outcome.stderr
@@ -118,81 +118,81 @@ def test_type_adds_key_by_key_and_does_not_echo(browser: Session, page: WatchedP
     assert values[-1] in ("oldXyZ", "XyZold")
 
 
-def test_numbers_and_booleans_in_argv_are_texts(browser: Session, page: WatchedPage) -> None:
+def test_numbers_and_booleans_in_argv_are_sent_as_text(browser: Session, page: WatchedPage) -> None:
     browser.ok("fill", "#t", 12.5)
     page.wait_for(["input", "t", "12.5"])
     browser.ok("fill", "#t", True)
     page.wait_for(["input", "t", "true"])
 
 
-def test_select_chooses_by_value(browser: Session, page: WatchedPage) -> None:
+def test_select_selects_an_option_by_its_value(browser: Session, page: WatchedPage) -> None:
     assert browser.ok("select", "#s", "b") == {"selected": ["b"]}
     page.wait_for(["change", "s", "b"])
 
 
-def test_select_chooses_several(browser: Session, page: WatchedPage) -> None:
+def test_select_selects_several_options(browser: Session, page: WatchedPage) -> None:
     browser.ok("select", "#m", "x", "z")
     page.wait_for(["change", "m", ["x", "z"]])
 
 
-def test_select_of_a_choice_that_is_not_there_fails(browser: Session, page: WatchedPage) -> None:
+def test_select_fails_for_an_unknown_option(browser: Session, page: WatchedPage) -> None:
     outcome = browser.run("select", "#s", "cherry")
     assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED")
     assert not any(report[:2] == ["change", "s"] for report in page.reports)
 
 
-def test_press_sends_keys_and_combinations(browser: Session, page: WatchedPage) -> None:
+def test_press_sends_keys_and_key_combinations(browser: Session, page: WatchedPage) -> None:
     browser.ok("focus", "#i")
     for key in ("a", "Enter", "ArrowLeft", "Escape", "Tab", "Control+a", "Shift+Tab"):
         browser.ok("press", key)
-    for seen in (
+    for report in (
         *(["key", "a", False, False], ["key", "Enter", False, False], ["key", "ArrowLeft", False, False]),
         *(["key", "Escape", False, False], ["key", "Tab", False, False], ["key", "a", True, False]),
         ["key", "Tab", False, True],
     ):
-        assert seen in page.reports, seen
+        assert report in page.reports, report
 
 
-def test_control_a_selects_so_that_the_next_key_replaces(browser: Session, page: WatchedPage) -> None:
+def test_control_a_selects_the_text_of_a_field(browser: Session, page: WatchedPage) -> None:
     browser.ok("focus", "#t")
     browser.ok("press", "Control+a")
     browser.ok("press", "Q")
     page.wait_for(["input", "t", "Q"])
 
 
-def test_a_date_field_takes_keys(browser: Session, site: Site) -> None:
-    dated = site.watch("<input type=date id=d oninput='report(this.value)'>")
-    browser.ok("open", dated.url)
+def test_a_date_field_accepts_key_presses(browser: Session, site: Site) -> None:
+    page = site.watch("<input type=date id=d oninput='report(this.value)'>")
+    browser.ok("open", page.url)
     browser.ok("focus", "#d")
     for key in "12252016":
         browser.ok("press", key)
-    dated.wait_for("2016-12-25")
+    page.wait_for("2016-12-25")
 
 
-def test_scroll_moves_the_page_each_way(browser: Session, page: WatchedPage) -> None:
-    for argv, place in (
+def test_scroll_moves_the_page_in_each_direction(browser: Session, page: WatchedPage) -> None:
+    for argv, position in (
         (("scroll", "down", 500), [0, 500]),
         (("scroll", "right", 250), [250, 500]),
         (("scroll", "up", 200), [250, 300]),
         (("scroll", "left", 100), [150, 300]),
     ):
         browser.ok(*argv)
-        page.wait_for(["scrolled", *place])
+        page.wait_for(["scrolled", *position])
 
 
-def test_scroll_alone_goes_down(browser: Session, page: WatchedPage) -> None:
+def test_scroll_without_arguments_scrolls_down(browser: Session, page: WatchedPage) -> None:
     browser.ok("scroll")
     page.wait_for(["scrolled", 0, 300])
 
 
-def test_scroll_of_an_element_leaves_the_page_alone(browser: Session, page: WatchedPage) -> None:
-    for option, place in (("-s", 120), ("--selector", 240)):
+def test_scroll_of_an_element_does_not_scroll_the_page(browser: Session, page: WatchedPage) -> None:
+    for option, position in (("-s", 120), ("--selector", 240)):
         browser.ok("scroll", "down", 120, option, "#pane")
-        page.wait_for(["pane", 0, place])
+        page.wait_for(["pane", 0, position])
     assert not any(report[0] == "scrolled" for report in page.reports)
 
 
-def test_acting_on_something_that_is_not_there_fails_and_does_nothing(browser: Session, page: WatchedPage) -> None:
+def test_an_action_on_a_missing_element_fails_without_events(browser: Session, page: WatchedPage) -> None:
     for argv in (
         *(("click", "#no"), ("dblclick", "#no"), ("hover", "#no"), ("focus", "#no"), ("check", "#no")),
         *(("uncheck", "#no"), ("fill", "#no", "x"), ("type", "#no", "x"), ("select", "#no", "x"), ("click", "@e999")),
@@ -203,7 +203,7 @@ def test_acting_on_something_that_is_not_there_fails_and_does_nothing(browser: S
     assert page.reports == []
 
 
-def test_selectors_by_text_and_by_path_find_their_element(browser: Session, site: Site) -> None:
+def test_text_and_xpath_selectors_find_an_element(browser: Session, site: Site) -> None:
     page = site.watch("""<div><button onclick="report('first')">Cancel</button>
       <button onclick="report('second')">Save "it's" now</button></div><p>Save me</p>""")
     browser.ok("open", page.url)
@@ -212,4 +212,4 @@ def test_selectors_by_text_and_by_path_find_their_element(browser: Session, site
     browser.ok("click", """text=Save "it's" now""")
     page.wait_for("second")
     assert browser.ok("get", "text", "text=Save me") == {"text": "Save me"}
-    assert browser.run("click", "text=Nothing says this").exit_code == 1
+    assert browser.run("click", "text=No such text").exit_code == 1

@@ -1,4 +1,4 @@
-"""The way an agent works: open, look, fill, click, wait, picture, close."""
+"""The typical task of an agent: open, snapshot, fill, click, wait, screenshot, close."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_an_agent_signs_in(browser: Session, site: Site) -> None:
     browser.ok("fill", ref_of(snapshot, "textbox", "Password"), "hunter2")
     browser.ok("click", ref_of(snapshot, "button", "Sign in"))
     browser.ok("wait", "--text", "Welcome Ada")
-    picture = browser.run("screenshot")
+    screenshot = browser.run("screenshot")
 
-    assert picture.attachments[0][0] == "image/jpeg"
-    assert picture.attachments[0][1].startswith(b"\xff\xd8\xff")
+    assert screenshot.attachments[0][0] == "image/jpeg"
+    assert screenshot.attachments[0][1].startswith(b"\xff\xd8\xff")
     assert browser.ok("close") == {"closed": True}

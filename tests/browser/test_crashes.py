@@ -14,6 +14,7 @@ from support.in_flight import InFlight, has_started, opening_slowly
 from support.pages import Site, wait_until
 from support.processes import alive, descendants, listening_ports, program, zombies
 from support.server import Outcome, Server
+from support.time_limits import UNBLOCKED_SECONDS
 
 CLEAR = {"SESSION_GONE", "BROWSER_UNAVAILABLE", "DRIVER_UNAVAILABLE", "COMMAND_FAILED", "TIMEOUT"}
 
@@ -62,7 +63,7 @@ def test_a_killed_daemon_is_replaced_with_its_control_port_closed(own_server: Se
     after = session.run("click", "#b")
     print(f"killed daemon: next call {after.seconds:.2f} s")
     assert after.exit_code == 0
-    assert after.seconds < 3
+    assert after.seconds < UNBLOCKED_SECONDS
     page.wait_for("alive")
     assert old not in own_server.daemons().values()
     assert_control_ports_closed(own_server)
@@ -75,10 +76,10 @@ def test_a_killed_daemon_is_replaced_with_its_control_port_closed(own_server: Se
     seconds = time.monotonic() - killed_at
     print(f"daemon killed during a call: answered after {seconds:.2f} s with {outcome.meta.get('name')}")
     assert clear_error(outcome), outcome
-    assert seconds < 8
+    assert seconds < UNBLOCKED_SECONDS
     after = session.run("open", page.url)
     assert after.exit_code == 0
-    assert after.seconds < 3
+    assert after.seconds < UNBLOCKED_SECONDS
     session.ok("click", "#b")
     assert_control_ports_closed(own_server)
     wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
@@ -92,13 +93,13 @@ def test_a_killed_chromium_is_replaced(own_server: Server, site: Site) -> None:
     old = own_server.mark("chromium")
     killed_at = time.monotonic()
     kill(old)
-    wait_until(lambda: devtools_answers(own_server), seconds=8, what="DevTools")
+    wait_until(lambda: devtools_answers(own_server), what="DevTools")
     print(f"killed Chromium: DevTools answer again after {time.monotonic() - killed_at:.2f} s")
     refused = session.run("get", "text", "#p")
     assert (refused.exit_code, refused.meta["name"]) == (1, "SESSION_GONE")
     session.ok("open", url)
     print(f"killed Chromium: a page is open again after {time.monotonic() - killed_at:.2f} s")
-    assert time.monotonic() - killed_at < 8
+    assert time.monotonic() - killed_at < 20
     assert session.ok("get", "text", "#p")["text"] == "text"
     reopened = other.run("open", url)
     assert reopened.exit_code == 0
@@ -119,7 +120,7 @@ def test_a_browser_that_replaced_its_temporary_directory_by_a_link_is_restarted(
     kill(old)
     session = own_server.session("s")
     url = site.watch("<p id=p>text</p>").url
-    wait_until(lambda: session.run("open", url).exit_code == 0, seconds=10, what="the browser")
+    wait_until(lambda: session.run("open", url).exit_code == 0, what="the browser")
     assert own_server.process.poll() is None
     assert not temporary.is_symlink()
     assert len(list(temporary.iterdir())) == 1
@@ -135,9 +136,9 @@ def test_calls_in_flight_fail_when_chromium_dies(own_server: Server, site: Site)
         assert clear_error(outcome), outcome
         assert outcome.exit_code in (1, 127), outcome
     print(f"Chromium killed during calls: answered after {time.monotonic() - killed_at:.2f} s")
-    assert time.monotonic() - killed_at < 8
+    assert time.monotonic() - killed_at < UNBLOCKED_SECONDS
     url = site.watch("<p id=p>text</p>").url
-    wait_until(lambda: sessions[0].run("open", url).exit_code == 0, seconds=8, what="the browser")
+    wait_until(lambda: sessions[0].run("open", url).exit_code == 0, what="the browser")
     sessions[1].ok("open", url)
     assert sessions[1].ok("get", "text", "#p")["text"] == "text"
     wait_until(lambda: zombies(own_server.process.pid) == [], what="the end of zombies")
@@ -157,7 +158,7 @@ def test_a_call_reports_a_chromium_that_dies_while_the_driver_starts(own_server:
     kill(chromium)
     outcome = call.outcome()
     assert (outcome.exit_code, outcome.meta["name"]) == (127, "BROWSER_UNAVAILABLE"), outcome
-    wait_until(lambda: session.run("open", url).exit_code == 0, seconds=8, what="the browser")
+    wait_until(lambda: session.run("open", url).exit_code == 0, what="the browser")
 
 
 def test_a_daemon_that_ended_is_reaped_when_its_session_is_closed(own_server: Server, site: Site) -> None:
@@ -178,7 +179,7 @@ def test_a_wait_fails_when_chromium_dies(own_server: Server, site: Site, argv: t
     wait_until(lambda: has_started(session, "wait"), what="the wait")
     assert call.running
     kill(own_server.mark("chromium"))
-    outcome = call.outcome(seconds=8)
+    outcome = call.outcome()
     assert (outcome.exit_code, outcome.meta["name"]) == (127, "BROWSER_UNAVAILABLE"), outcome
 
 
@@ -188,8 +189,8 @@ def test_a_killed_display_is_replaced_with_its_browser(own_server: Server, site:
     session.ok("open", page.url)
     old = own_server.mark("xvnc"), own_server.mark("chromium")
     kill(old[0])
-    wait_until(lambda: not any(map(alive, old)), seconds=8, what="the end of display and browser")
-    wait_until(lambda: session.run("open", page.url).exit_code == 0, seconds=10, what="the browser")
+    wait_until(lambda: not any(map(alive, old)), what="the end of display and browser")
+    wait_until(lambda: session.run("open", page.url).exit_code == 0, what="the browser")
     session.ok("click", "#b")
     page.wait_for("alive")
     assert session.run("screenshot").exit_code == 0

@@ -1,6 +1,8 @@
-"""open, back, forward, reload, close, get url and get title."""
+"""Navigation: open, back, forward, reload, close, get url and get title."""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
@@ -8,7 +10,7 @@ from support.pages import Site
 from support.server import Session
 
 
-def test_open_reports_where_it_arrived(browser: Session, site: Site) -> None:
+def test_open_follows_redirects_and_returns_the_final_address(browser: Session, site: Site) -> None:
     end = site.add("/end", "<title>The end</title>")
     middle = site.add("/middle", "", {"Location": end})
     start = site.add("/start", "", {"Location": middle})
@@ -24,56 +26,51 @@ def test_open_reports_where_it_arrived(browser: Session, site: Site) -> None:
     ]
 
 
-def test_open_takes_about_blank(browser: Session, site: Site) -> None:
+def test_open_accepts_about_blank(browser: Session, site: Site) -> None:
     browser.ok("open", site.add("/before-blank", "<p>text</p>"))
     browser.ok("open", "about:blank")
     assert browser.ok("get", "url")["url"] == "about:blank"
 
 
-def test_the_history_goes_back_and_forward(browser: Session, site: Site) -> None:
-    first = site.watch("<script>addEventListener('pageshow', () => report('shown'))</script>", title="first")
+def test_back_and_forward_navigate_in_the_history(browser: Session, site: Site) -> None:
+    first = site.watch("<script>addEventListener('pageshow', () => report('pageshow'))</script>", title="first")
     second = site.watch("", title="second")
     browser.ok("open", first.url)
     browser.ok("open", second.url)
 
     assert browser.ok("back")["url"] == first.url
-    assert first.reports == ["shown", "shown"]
+    assert first.reports == ["pageshow", "pageshow"]
     assert browser.ok("get", "title")["title"] == "first"
     assert browser.ok("forward")["url"] == second.url
     assert browser.ok("get", "title")["title"] == "second"
 
 
-def test_back_to_the_empty_page_is_no_failure(browser: Session, site: Site) -> None:
+def test_back_to_the_empty_page_succeeds(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     assert browser.ok("back")["url"] == "about:blank"
 
 
-def test_reload_asks_the_site_again(browser: Session, site: Site) -> None:
-    served: list[str] = []
-
-    def count(_: object) -> str:
-        served.append("once")
-        return f"<title>visit {len(served)}</title>"
-
-    url = site.add("/counted", count)
+def test_reload_requests_the_page_again(browser: Session, site: Site) -> None:
+    visits = itertools.count(1)
+    url = site.add("/counted", lambda _: f"<title>visit {next(visits)}</title>")
     browser.ok("open", url)
     assert browser.ok("reload")["url"] == url
     assert browser.ok("get", "title")["title"] == "visit 2"
 
 
-def test_get_url_follows_the_page(browser: Session, site: Site) -> None:
+def test_get_url_returns_the_address_set_by_a_script(browser: Session, site: Site) -> None:
     page = site.watch("""<button id=b onclick="history.pushState({}, '', '/pushed?x=1')">go</button>""")
     browser.ok("open", page.url)
     browser.ok("click", "#b")
     assert browser.ok("get", "url") == {"url": f"{site.origin}/pushed?x=1"}
 
 
-def test_an_error_page_of_a_site_can_be_read(browser: Session, site: Site) -> None:
-    browser.ok("open", site.add("/teapot", "<title>short and stout</title><p id=p>tea</p>"))
+def test_an_error_page_with_content_can_be_read(browser: Session, site: Site) -> None:
+    browser.ok("open", site.add("/teapot", "<p id=p>tea</p>", status=418))
     assert browser.ok("get", "text", "#p")["text"] == "tea"
 
 
-def test_a_page_that_cannot_be_reached_is_a_failed_command(browser: Session, site: Site) -> None:
+def test_open_fails_when_the_site_responds_with_an_empty_error(browser: Session, site: Site) -> None:
     outcome = browser.run("open", f"{site.origin}/nothing-here")
     assert outcome.exit_code == 1
     assert outcome.meta["name"] == "COMMAND_FAILED"
@@ -94,18 +91,18 @@ def test_a_redirect_to_a_host_that_does_not_resolve_has_the_same_error(
 
 
 @pytest.mark.promise("open:unlisted-is-never-asked")
-def test_open_refuses_a_neighbouring_port_without_a_connection(browser: Session, site: Site) -> None:
+def test_open_of_a_port_that_is_not_allowed_sends_no_request(browser: Session, site: Site) -> None:
     before = len(site.requests)
     outcome = browser.run("open", f"http://127.0.0.1:{site.port + 1}/")
     assert (outcome.exit_code, outcome.meta["name"]) == (126, "POLICY_BLOCKED")
     assert len(site.requests) == before
 
 
-def test_close_reports_whether_the_session_existed(browser: Session, site: Site) -> None:
+def test_close_returns_whether_the_session_was_open(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     assert browser.ok("close") == {"closed": True}
     assert browser.ok("close") == {"closed": False}
 
 
-def test_a_session_that_never_opened_anything_shows_an_empty_page(browser: Session) -> None:
+def test_a_new_session_has_an_empty_page(browser: Session) -> None:
     assert browser.ok("get", "url") == {"url": "about:blank"}

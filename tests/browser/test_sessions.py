@@ -1,4 +1,4 @@
-"""Sessions: apart from each other, in order within themselves, limited in number and in idle time."""
+"""Sessions are isolated, run their calls in order, and are limited in number and idle time."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from dataclasses import dataclass
 
 import pytest
 
-from support.in_flight import opening_slowly
+from support.in_flight import InFlight, opening_slowly
 from support.pages import Site, wait_until
 from support.server import Outcome, Server, Session, running_server
 from support.snapshots import ref_of
+from support.time_limits import HIDDEN_CLICK_SECONDS
 
 LIMIT = 8
 
 
 @pytest.fixture(scope="module")
-def crowd(site: Site) -> Iterator[Server]:
-    """A server of our own: the shared one has sessions of other tests."""
+def module_server(site: Site) -> Iterator[Server]:
+    """A server of this module, because the shared one has sessions of other tests."""
     with running_server({"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}}) as running:
         yield running
 
 
 @pytest.fixture
-def sessions(crowd: Server) -> Iterator[Callable[[str], Session]]:
-    """Makes sessions that are closed at the end of the test."""
-    made: list[Session] = []
+def sessions(module_server: Server) -> Iterator[Callable[[str], Session]]:
+    """Create sessions, and close them at the end of the test."""
+    created: list[Session] = []
 
-    def make(name: str) -> Session:
-        made.append(crowd.session(name))
-        return made[-1]
+    def create(name: str) -> Session:
+        created.append(module_server.session(name))
+        return created[-1]
 
-    yield make
-    for session in made:
+    yield create
+    for session in created:
         session.run("close")
 
 
 @dataclass(frozen=True)
 class Visit:
     clicks: list[Outcome]
-    pictures: list[Outcome]
+    screenshots: list[Outcome]
 
 
-def test_eight_sessions_work_at_once_with_their_own_cookies_and_a_ninth_must_wait(
+def test_eight_sessions_run_at_once_with_their_own_cookies_and_a_ninth_is_refused(
     sessions: Callable[[str], Session], site: Site
 ) -> None:
     page = site.watch(
@@ -52,69 +53,72 @@ def test_eight_sessions_work_at_once_with_their_own_cookies_and_a_ninth_must_wai
         <button id=mark onclick="document.cookie = 'who=' + me.slice(1); localStorage.who = me">mark</button>
         <button id=b onclick="report([me, document.cookie, localStorage.who, document.hasFocus()])">b</button>"""
     )
-    everyone = [sessions(f"crowd{number}") for number in range(LIMIT)]
+    crowd = [sessions(f"crowd{number}") for number in range(LIMIT)]
 
     def visit(session: Session) -> Visit:
         clicks = [session.run("click", "#b") for _ in range(3)]
-        return Visit(clicks=clicks, pictures=[session.run("screenshot") for _ in range(3)])
+        return Visit(clicks=clicks, screenshots=[session.run("screenshot") for _ in range(3)])
 
     with ThreadPoolExecutor(LIMIT) as pool:
-        opened = list(pool.map(lambda session: session.run("open", f"{page.url}#{session.session_id}"), everyone))
+        opened = list(pool.map(lambda session: session.run("open", f"{page.url}#{session.session_id}"), crowd))
         assert [outcome.exit_code for outcome in opened] == [0] * LIMIT
-        list(pool.map(lambda session: session.ok("click", "#mark"), everyone))
-        visits = list(pool.map(visit, everyone))
+        list(pool.map(lambda session: session.ok("click", "#mark"), crowd))
+        visits = list(pool.map(visit, crowd))
 
-    # Every session saw its own mark and no other.
-    for session in everyone:
+    # Each session has its own cookie and its own storage.
+    for session in crowd:
         name = session.session_id
         assert page.reports.count([f"#{name}", f"who={name}", f"#{name}", True]) == 3
     assert len(page.reports) == 3 * LIMIT
 
     for kind, outcomes in (
         ("click", [outcome for visit in visits for outcome in visit.clicks]),
-        ("screenshot", [outcome for visit in visits for outcome in visit.pictures]),
+        ("screenshot", [outcome for visit in visits for outcome in visit.screenshots]),
     ):
         seconds = [outcome.seconds for outcome in outcomes]
         print(f"8 sessions, {kind}: median {statistics.median(seconds):.3f} s, slowest {max(seconds):.3f} s")
         assert [outcome.exit_code for outcome in outcomes] == [0] * len(outcomes)
-        # A hidden window would cost a click 5 s and a screenshot 30 s.
-        assert max(seconds) < 4, kind
+        assert statistics.median(seconds) < HIDDEN_CLICK_SECONDS, kind
+        assert max(seconds) < 20, kind
 
-    # One after another, without the crowd's own load.
-    alone = [session.run(*argv).seconds for session in everyone for argv in (("click", "#b"), ("screenshot",))]
+    # One call at a time. Chromium must draw each window: in a hidden one a screenshot takes 30 s.
+    alone = [session.run(*argv).seconds for session in crowd for argv in (("click", "#b"), ("screenshot",))]
     print(f"8 sessions open, one call at a time: median {statistics.median(alone):.3f} s, slowest {max(alone):.3f} s")
-    assert max(alone) < 4
+    assert max(alone) < HIDDEN_CLICK_SECONDS
 
     ninth = sessions("ninth")
     refused = ninth.run("open", page.url)
     assert (refused.exit_code, refused.meta["name"]) == (75, "SESSION_LIMIT")
     assert "crowd0" in refused.stderr
-    everyone[0].ok("close")
+    crowd[0].ok("close")
     ninth.ok("open", page.url)
 
 
-def test_calls_in_one_session_run_in_order(sessions: Callable[[str], Session], site: Site) -> None:
+def test_calls_of_a_session_run_in_order(sessions: Callable[[str], Session], site: Site) -> None:
     session = sessions("ordered")
     session.ok("open", "about:blank")
     first = opening_slowly(session, site, 1)
     second = session.run("get", "url")
     assert second.exit_code == 0
-    assert not first.running, "the second call overtook the first"
-    assert second.data["url"] == first.outcome().data["url"]
+    # The address changes at the end of the first call.
+    assert second.data["url"] == first.outcome().data["url"] != "about:blank"
 
 
-def test_a_slow_call_in_one_session_delays_no_other(sessions: Callable[[str], Session], site: Site) -> None:
+def test_a_slow_call_does_not_delay_other_sessions(sessions: Callable[[str], Session], site: Site) -> None:
     slow, quick = sessions("slow"), sessions("quick")
     quick.ok("open", site.watch("<button id=b>b</button>").url)
-    waiting = opening_slowly(slow, site, 3)
+    response = site.hold()
+    call = InFlight(slow, "open", response.url)
+    wait_until(response.requested.is_set, what="the request of the slow call")
     outcomes = [quick.run("click", "#b"), quick.run("snapshot"), quick.run("get", "url")]
-    assert waiting.running, "the slow call was over too early to prove anything"
     assert [outcome.exit_code for outcome in outcomes] == [0, 0, 0]
-    assert waiting.outcome().exit_code == 0
+    assert call.running
+    response.release()
+    assert call.outcome().exit_code == 0
 
 
 @pytest.mark.promise("sessions:id-starts-clean")
-def test_a_closed_session_leaves_nothing_to_the_next_one_of_its_name(
+def test_a_new_session_gets_nothing_of_a_closed_session_with_its_id(
     sessions: Callable[[str], Session], site: Site
 ) -> None:
     page = site.watch(
@@ -136,46 +140,47 @@ def test_a_closed_session_leaves_nothing_to_the_next_one_of_its_name(
     assert page.reports[1][:2] == ["", None]
 
 
-def test_closing_takes_everything_of_the_session_away(
-    crowd: Server, sessions: Callable[[str], Session], site: Site
+def test_closing_a_session_removes_its_daemon_and_its_files(
+    module_server: Server, sessions: Callable[[str], Session], site: Site
 ) -> None:
     session = sessions("tidy")
     session.ok("open", site.watch("").url)
     session.ok("screenshot")
-    before = crowd.daemons()
-    assert before
+    assert module_server.daemons()
     session.ok("close")
-    assert crowd.daemons() == {}
-    assert list((crowd.devtools_directory / "s").iterdir()) == []
-    assert list((crowd.devtools_directory / "out").iterdir()) == []
+    assert module_server.daemons() == {}
+    assert list((module_server.devtools_directory / "s").iterdir()) == []
+    assert list((module_server.devtools_directory / "out").iterdir()) == []
 
 
-def test_denials_of_a_closed_session_are_not_reported_to_the_next_one(
+def test_denials_of_a_closed_session_are_not_reported_to_a_new_one(
     sessions: Callable[[str], Session], site: Site
 ) -> None:
-    session = sessions("fresh")
+    session = sessions("denied")
     refused = session.run("open", site.watch("<img src='http://192.168.0.1/x.png'>").url)
     assert "192.168.0.1" in refused.stderr
     session.ok("close")
     assert session.run("open", site.watch("").url).stderr == ""
 
 
-def test_idle_session_is_closed_and_reported_once(site: Site) -> None:
+def test_the_next_call_of_a_session_reports_that_it_was_closed_when_idle(site: Site) -> None:
     policy = {"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}, "sessions": {"idle_seconds": 10}}
     with running_server(policy) as server:
-        idle, asking, busy = server.session("idle"), server.session("asking"), server.session("busy")
+        idle, other_idle, busy = server.session("idle"), server.session("other-idle"), server.session("busy")
         url = site.watch("<p id=p>text</p>").url
-        for session in (idle, asking, busy):
+        for session in (idle, other_idle, busy):
             session.ok("open", url)
-        # Fewer than ten seconds between two calls keep a session; more end it.
-        for _ in range(4):
-            busy.ok("wait", 3500)
-        # Idle sessions are collected every five seconds. The busy one is not idle for long enough.
-        wait_until(lambda: len(server.daemons()) == 1, seconds=8, what="the end of the two")
-        outcome = asking.run("get", "text", "#p")
-        assert (outcome.exit_code, outcome.meta["name"]) == (1, "SESSION_GONE")
-        asking.ok("open", url)
-        assert asking.ok("get", "text", "#p")["text"] == "text"
+
+        def only_the_busy_session_is_left() -> bool:
+            busy.ok("wait", 1000)
+            return len(server.daemons()) == 1
+
+        # The server looks for idle sessions every 5 s.
+        wait_until(only_the_busy_session_is_left, seconds=40, what="the end of the idle sessions")
+        refused = other_idle.run("get", "text", "#p")
+        assert (refused.exit_code, refused.meta["name"]) == (1, "SESSION_GONE")
+        other_idle.ok("open", url)
+        assert other_idle.ok("get", "text", "#p")["text"] == "text"
         reopened = idle.run("open", url)
         assert reopened.exit_code == 0
         assert "idle" in reopened.stderr

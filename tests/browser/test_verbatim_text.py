@@ -1,4 +1,4 @@
-"""Text is text: whatever it looks like, it arrives byte for byte in the page's field and nowhere else."""
+"""Text arguments reach the field of the page byte for byte, even if they look like options or commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.pages import Site, WatchedPage
 from support.server import Session
 
 _CORPUS = Path(__file__).parent.parent / "data" / "corpus" / "argv_attacks.jsonl"
-_OWN = (
+_MORE_TEXTS = (
     *("--cdp", "--clear", "--delay", "-p", "--session", "--json", "--config", "--init-script", "--state", "-h", "--"),
     *("--delay 5", "--clear now", "; rm -rf /", "$(touch /tmp/owned)", "`id`", "%s%n", "\\n", "{{7*7}}", "null"),
     *("two\nlines", "tab\tbetween", "\nleading newline", "trailing newline\n", "\n\n"),
@@ -23,7 +23,7 @@ def _texts() -> list[str]:
     rows = [json.loads(line) for line in _CORPUS.read_text(encoding="utf-8").splitlines() if line.strip()]
     corpus = [row["verbatim"]["value"] for row in rows if "verbatim" in row]
     assert len(corpus) >= 15, "the corpus lost its verbatim rows"
-    return list(dict.fromkeys((*corpus, *_OWN)))
+    return list(dict.fromkeys((*corpus, *_MORE_TEXTS)))
 
 
 TEXTS = _texts()
@@ -31,7 +31,7 @@ TEXTS = _texts()
 
 @pytest.fixture
 def page(browser: Session, site: Site) -> WatchedPage:
-    # The page itself sends the field's value as JSON, so no command of the tool can change it on the way.
+    # The page reports the value itself, so the test does not depend on a command that reads it.
     watched = site.watch(
         "<textarea id=q></textarea><button id=clear onclick=\"q.value = ''\">clear</button>"
         '<button id=send onclick="report(q.value)">send</button>'
@@ -58,7 +58,7 @@ def test_type_delivers_every_text_byte_for_byte(browser: Session, page: WatchedP
 
 
 @pytest.mark.promise("text:flags-have-no-effect")
-def test_flags_in_a_text_leave_the_session_where_it_was(browser: Session, page: WatchedPage) -> None:
+def test_flags_in_a_text_do_not_affect_the_session(browser: Session, page: WatchedPage) -> None:
     daemons = browser.server.daemons()
     for text in ("--session", "--action-policy", "--cdp", "--config", "--namespace", "--idle-timeout", "--debug"):
         browser.ok("fill", "#q", text)
@@ -67,12 +67,12 @@ def test_flags_in_a_text_leave_the_session_where_it_was(browser: Session, page: 
     assert browser.ok("get", "url")["url"] == page.url
 
 
-def test_a_prompt_is_answered_with_any_text(browser: Session, site: Site) -> None:
-    asking = site.watch("<button id=b onclick=\"report(prompt('?', 'default'))\">b</button>")
-    browser.ok("open", asking.url)
+def test_a_prompt_receives_every_text_unchanged(browser: Session, site: Site) -> None:
+    page = site.watch("<button id=b onclick=\"report(prompt('?', 'default'))\">b</button>")
+    browser.ok("open", page.url)
     answers = ["Ada", "--cdp", "; rm -rf /", "\N{SNOWMAN}", ""]
     for text in answers:
         browser.ok("click", "#b")
         browser.ok("dialog", "accept", text)
-        asking.wait_for(text)
-    assert asking.reports == answers
+        page.wait_for(text)
+    assert page.reports == answers

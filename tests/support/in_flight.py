@@ -39,7 +39,7 @@ def opening_slowly(session: Session, site: Site, seconds: int, *, timeout: int =
     """Start an `open` and wait until the site has received its request."""
     path = f"/slow/{next(site.numbers)}/{seconds}"
     call = InFlight(session, "open", f"{site.origin}{path}", timeout=timeout)
-    wait_until(lambda: any(request.path == path for request in site.requests), seconds=10, what="the slow request")
+    wait_until(lambda: any(request.path == path for request in site.requests), what="the slow request")
     return call
 
 

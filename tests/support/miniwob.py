@@ -1,4 +1,4 @@
-"""MiniWoB tasks without their Python environment: the pages start by themselves and tell their own reward."""
+"""MiniWoB tasks without their Python environment: the pages start an episode on load and report its reward."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from support.pages import Site, wait_until
 from support.server import Session
 from support.snapshots import ref_of
 
-# After the page's own `onload`: a known seed, no time limit, and a word to the site when the page gives its reward.
+# Runs after the page's own `onload` handler: sets a seed, removes the time limit and reports the reward.
 _START = """<script>addEventListener('load', () => {
   const end = core.endEpisode
-  core.endEpisode = function (...given) {
+  core.endEpisode = function (...values) {
     const counts = core.EP_TIMER !== null
-    end.apply(core, given)
+    end.apply(core, values)
     if (counts) report({reward: WOB_RAW_REWARD_GLOBAL, done: WOB_DONE_GLOBAL})
   }
   core.EPISODE_MAX_TIME = 2 ** 31 - 1
@@ -36,7 +36,7 @@ def _pages() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One try at one task, driven through the tool only."""
+    """One attempt at a task. All actions are calls of the tool."""
 
     session: Session
     rewards: list[Any]
@@ -67,14 +67,14 @@ class Episode:
         return self.session.run("is", "visible", selector).stdout.find('"visible":true') >= 0
 
     def reward(self) -> float:
-        """The page's own verdict, without its time penalty."""
+        """Return the reward that the page computed, without its time penalty."""
         wait_until(lambda: bool(self.rewards), what="the end of the episode")
         assert self.rewards[0]["done"] is True
         return float(self.rewards[0]["reward"])
 
 
 class Episodes:
-    """Serves the pages of the package."""
+    """The pages of the miniwob package on a site."""
 
     def __init__(self, site: Site) -> None:
         self.site = site

@@ -44,6 +44,23 @@ class WatchedPage:
         wait_until(lambda: all(value in self.reports for value in values), what=f"{values} in {self.reports}")
 
 
+class HeldResponse:
+    """A page whose response waits until the test releases it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.requested = threading.Event()
+        self._released = threading.Event()
+
+    def release(self) -> None:
+        self._released.set()
+
+    def answer(self, _: Request) -> str:
+        self.requested.set()
+        self._released.wait(60)
+        return "<title>held</title>"
+
+
 @dataclass(slots=True)
 class Site:
     """A web site whose pages can be added while it runs."""
@@ -52,6 +69,7 @@ class Site:
     host: str = "127.0.0.1"
     pages: dict[str, Answer] = field(default_factory=dict)
     headers: dict[str, dict[str, str]] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     reports: dict[str, list[Any]] = field(default_factory=dict)
     """The values that pages have reported, by path."""
@@ -61,10 +79,11 @@ class Site:
     def origin(self) -> str:
         return f"http://{self.host}:{self.port}"
 
-    def add(self, path: str, answer: Answer, headers: dict[str, str] | None = None) -> str:
+    def add(self, path: str, answer: Answer, headers: dict[str, str] | None = None, *, status: int = 200) -> str:
         """Add a page and return its URL. A `Location` header makes it a redirect."""
         self.pages[path] = answer
         self.headers[path] = headers or {}
+        self.statuses[path] = 302 if "Location" in self.headers[path] else status
         return f"{self.origin}{path}"
 
     def watch(self, body: str, *, title: str = "watched") -> WatchedPage:
@@ -72,6 +91,13 @@ class Site:
         path = f"/watched/{next(self.numbers)}"
         url = self.add(path, f"<!doctype html><title>{title}</title>{self.report_script(path)}{body}")
         return WatchedPage(url=url, reports=self.reports[path])
+
+    def hold(self) -> HeldResponse:
+        """Add a page at a new path that responds when the test releases it."""
+        path = f"/held/{next(self.numbers)}"
+        response = HeldResponse(f"{self.origin}{path}")
+        self.add(path, response.answer)
+        return response
 
     def report_script(self, path: str) -> str:
         """Return the script that defines `report`. The reported values are in `reports` under this path."""
@@ -108,8 +134,7 @@ def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
             body = site.answer(request)
             content = body.encode() if isinstance(body, str) else (body or b"")
             headers = {"Content-Type": "text/html; charset=utf-8", **site.headers.get(parts.path, {})}
-            found = 302 if "Location" in headers else 200
-            self.send_response(found if body is not None else 404)
+            self.send_response(404 if body is None else site.statuses.get(parts.path, 200))
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))

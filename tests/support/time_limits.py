@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 
 _SAMPLE_SECONDS = 0.2
+UNBLOCKED_SECONDS = 10
+"""Limit for a call that has nothing to wait for. A blocked call takes 15 s (the driver's timeout) or longer."""
+HIDDEN_CLICK_SECONDS = 5
+"""Duration of a click in a window that Chromium does not draw."""
 
 
 def within(seconds: float, limit: float) -> bool:
