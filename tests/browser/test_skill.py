@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from browser_shell.core.errors import ErrorCode
-from browser_shell.policy.commands import COMMANDS
-from browser_shell.policy.grammar import Shape
+from browser_shell.policy.commands import COMMANDS, Shape
 from support.pages import running_site
 from support.server import Session, running_server
 

@@ -14,7 +14,7 @@ from browser_shell.core.errors import ConfigurationInvalid, ErrorCode, PolicyBlo
 from browser_shell.core.json_values import JsonValue
 from browser_shell.core.ports import ToolDescription
 from browser_shell.hooks.chain import GROUP, JOB_GROUP, load_hooks
-from browser_shell.policy.job_rules import JobPolicy
+from browser_shell.policy.jobs import JobPolicy
 from browser_shell.policy.loading import load_policy, policy_from
 from browser_shell.settings import read_settings
 from browser_shell.tools.job_tools import job_tools

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from browser_shell.commands.policy import GivenAnswers, as_block, as_json, check_line
 from browser_shell.core.errors import CallRefused
 from browser_shell.policy.addresses import classify
-from browser_shell.policy.commands import COMMANDS, FORBIDDEN, parse_command
+from browser_shell.policy.commands import COMMANDS, FORBIDDEN, Shape, parse_command
 from browser_shell.policy.document import PolicyDocument
-from browser_shell.policy.grammar import Shape
 from browser_shell.policy.hosts import judge_local_name, judge_machine_name
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import parse_target
+from browser_shell.policy.values import CHOICE, TEXT
 
 BOUNDED = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -50,7 +50,7 @@ def test_an_accepted_argv_is_inside_the_grammar(argv: tuple[str, ...]) -> None:
     assert set(command.options) <= {option.name for option in shape.options}
     kinds = [operand.kind for operand in shape.operands for _ in range(operand.at_most)]
     for kind, operand in zip(kinds, command.operands[words:], strict=False):
-        assert kind.free_text or not operand.startswith("-") or (command.name == "press" and operand == "-")
+        assert kind in (TEXT, CHOICE) or not operand.startswith("-") or (command.name == "press" and operand == "-")
     # Every item of the argv is in the plan: as a word, an operand, an option or its value.
     values = [value for value in command.options.values() if value]
     assert len(argv) == 1 + len(command.operands) + len(command.options) + len(values)

@@ -19,7 +19,7 @@ from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
 from browser_shell.jobs.workspace import Workspace
 from browser_shell.pipeline import Pipeline
-from browser_shell.policy.job_rules import JobPolicy
+from browser_shell.policy.jobs import JobPolicy
 from browser_shell.policy.loading import policy_from
 from browser_shell.runner import ExecutionRunner
 from browser_shell.tools.job_tools import job_tools

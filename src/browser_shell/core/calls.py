@@ -114,7 +114,7 @@ class JobRunner(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerJob:
-    """One run of tests in a fresh container, inside the grammar of `policy/job_arguments.py`."""
+    """One run of tests in a fresh container, inside the grammar of `policy/jobs.py`."""
 
     name: str
     """The name of the tool."""

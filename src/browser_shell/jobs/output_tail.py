@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from browser_shell.policy.job_arguments import MAX_OUTPUT_LINES
+from browser_shell.policy.jobs import MAX_OUTPUT_LINES
 
 MAX_LINE_CHARACTERS = 500
 MAX_CHARACTERS = 16_000

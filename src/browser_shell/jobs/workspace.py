@@ -8,7 +8,7 @@ from pathlib import Path
 
 from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.core.errors import ArgumentsInvalid, SandboxViolation
-from browser_shell.policy.job_arguments import path_of
+from browser_shell.policy.jobs import path_of
 from browser_shell.policy.messages import quoted
 
 

@@ -131,7 +131,8 @@ def is_metadata(address: IpAddress) -> bool:
     """Return whether this is a metadata address, also in one of its IPv6 forms."""
     if isinstance(address, IPv4Address):
         return address in METADATA
-    return _without_scope(address) in METADATA or any(inner in METADATA for inner in _inner_ipv4(int(address)))
+    number = int(address)  # Without the scope: addresses with different scopes are not equal.
+    return IPv6Address(number) in METADATA or any(inner in METADATA for inner in _inner_ipv4(number))
 
 
 def covers_metadata(network: IpNetwork) -> bool:
@@ -151,7 +152,10 @@ def parse_endpoint(text: str) -> Endpoint:
     port = int(match["port"])
     if not 1 <= port <= _MAX_PORT:
         raise ValueError(f"must have a port from 1 to {_MAX_PORT}")
-    address = _address(match["six"] or match["four"])
+    try:
+        address = ip_address(match["six"] or match["four"])
+    except ValueError as cause:
+        raise ValueError("is not an IP address") from cause
     if is_metadata(address):
         raise ValueError("is a cloud metadata address; nothing can allow it")
     return Endpoint(address=address, port=port)
@@ -167,7 +171,10 @@ def parse_exemption(text: str) -> Exemption:
         return Exemption(network=ip_network(endpoint.address), port=endpoint.port)
     if "%" in text:
         raise ValueError("must not name a network interface")
-    network = _network(text)
+    try:
+        network = ip_network(text)
+    except ValueError as cause:
+        raise ValueError("must be an address, a network such as 10.1.0.0/16, or address:port") from cause
     if covers_metadata(network):
         raise ValueError("covers a cloud metadata address; nothing can allow it, so name smaller networks")
     return Exemption(network=network)
@@ -219,24 +226,5 @@ def _ipv6_forms(address: IpAddress) -> list[IpAddress]:
     return [address, *wrapped, IPv6Address(int(IPv6Address("2002::")) | inner << 80)]
 
 
-def _without_scope(address: IPv6Address) -> IPv6Address:
-    """Remove the scope, because addresses with different scopes are not equal."""
-    return IPv6Address(int(address))
-
-
 def _public(address: IpAddress) -> Decision:
     return Decision(allowed=True, rule_id="address.public", reason=f"{address} is a public address")
-
-
-def _address(text: str) -> IpAddress:
-    try:
-        return ip_address(text)
-    except ValueError as cause:
-        raise ValueError("is not an IP address") from cause
-
-
-def _network(text: str) -> IpNetwork:
-    try:
-        return ip_network(text)
-    except ValueError as cause:
-        raise ValueError("must be an address, a network such as 10.1.0.0/16, or address:port") from cause

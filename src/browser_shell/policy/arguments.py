@@ -1,20 +1,19 @@
-"""The shape of a call's arguments: session_id, argv, timeout_sec, and nothing else."""
+"""The shape of arguments: known fields only, integers in a range, and the session_id and argv of `browser-shell`."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from browser_shell.core.calls import SESSION_ID_PATTERN
 from browser_shell.core.errors import ArgumentsInvalid
-from browser_shell.core.json_values import JsonValue
-from browser_shell.policy.messages import listed, quoted
+from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.policy.messages import quoted
 
 MAX_ITEMS = 129
 MAX_ITEM_CHARACTERS = 8192
-DEFAULT_TIMEOUT_SECONDS = 30
-MAX_TIMEOUT_SECONDS = 120
 FIELDS = ("session_id", "argv", "timeout_sec")
 
 _SESSION_ID = re.compile(SESSION_ID_PATTERN)
@@ -22,6 +21,21 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _EXACT_UP_TO = 1e21
 """ECMAScript writes whole numbers below this limit without an exponent (ECMA-262, Number::toString)."""
 _MAX_INTEGER_BITS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """The range and the default of an integer argument."""
+
+    least: int
+    most: int
+    default: int
+
+    def schema(self) -> JsonObject:
+        return {"type": "integer", "minimum": self.least, "maximum": self.most, "default": self.default}
+
+
+TIMEOUT_SECONDS = Range(least=1, most=120, default=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +52,32 @@ def read_arguments(arguments: JsonValue) -> CallArguments:
 
     Raises: ArgumentsInvalid naming the field and the rule.
     """
-    if not isinstance(arguments, dict):
-        raise _invalid("arguments must be an object with session_id and argv", "arguments.shape")
-    unknown = sorted(set(arguments) - set(FIELDS))
-    if unknown:
-        raise _invalid(f"{quoted(unknown[0])} is an unknown field; known: {listed(FIELDS)}", "arguments.unknown_field")
+    fields = require_fields(arguments, FIELDS)
     return CallArguments(
-        session_id=_session_id(arguments.get("session_id")),
-        argv=_argv(arguments.get("argv")),
-        timeout_seconds=_timeout(arguments.get("timeout_sec", DEFAULT_TIMEOUT_SECONDS)),
+        session_id=_session_id(fields.get("session_id")),
+        argv=_argv(fields.get("argv")),
+        timeout_seconds=read_number(fields, "timeout_sec", TIMEOUT_SECONDS),
     )
+
+
+def require_fields(arguments: JsonValue, known: Collection[str]) -> Mapping[str, JsonValue]:
+    """Return the arguments if they are an object with known fields only. Raises: ArgumentsInvalid."""
+    if not isinstance(arguments, dict):
+        raise _invalid(f"arguments must be an object; known fields: {', '.join(known)}", "arguments.shape")
+    unknown = sorted(set(arguments) - set(known))
+    if unknown:
+        raise _invalid(
+            f"{quoted(unknown[0])} is an unknown field; known: {', '.join(known)}", "arguments.unknown_field"
+        )
+    return arguments
+
+
+def read_number(arguments: Mapping[str, JsonValue], name: str, allowed: Range) -> int:
+    """Raises: ArgumentsInvalid."""
+    value = arguments.get(name, allowed.default)
+    if isinstance(value, int) and not isinstance(value, bool) and allowed.least <= value <= allowed.most:
+        return value
+    raise _invalid(f"{name} must be an integer from {allowed.least} to {allowed.most}", f"arguments.{name}")
 
 
 def _session_id(value: JsonValue) -> str:
@@ -85,12 +115,6 @@ def _as_text(index: int, value: JsonValue) -> str:
     if isinstance(value, float) and math.isfinite(value):
         return str(int(value)) if value.is_integer() and abs(value) < _EXACT_UP_TO else repr(value)
     raise _invalid(f"argv[{index}] must be a string, a number or a boolean", "arguments.argv_item")
-
-
-def _timeout(value: JsonValue) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TIMEOUT_SECONDS:
-        return value
-    raise _invalid(f"timeout_sec must be an integer from 1 to {MAX_TIMEOUT_SECONDS}", "arguments.timeout_sec")
 
 
 def _invalid(message: str, rule_id: str) -> ArgumentsInvalid:

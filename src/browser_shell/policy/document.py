@@ -16,10 +16,9 @@ from browser_shell.core.access import ViewMode
 from browser_shell.core.containers import MIB, ContainerLimits
 from browser_shell.core.decisions import Decision, denied
 from browser_shell.policy.addresses import parse_endpoint, parse_exemption
-from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.hosts import canonical_host, canonical_suffix
-from browser_shell.policy.messages import listed
+from browser_shell.policy.urls import BAD_PORTS
 
 JOB_TOOLS = ("run_playwright", "run_pytest")
 _DEFAULT_CONCURRENT_JOBS = 2
@@ -42,7 +41,7 @@ def _valid_exemption(text: str) -> str:
 
 def _known_subcommand(name: str) -> str:
     if name not in COMMANDS:
-        raise ValueError(f"is not a subcommand that can be allowed; known are {listed(COMMANDS)}")
+        raise ValueError(f"is not a subcommand that can be allowed; known are {', '.join(COMMANDS)}")
     return name
 
 
@@ -56,7 +55,7 @@ def _known_job_tool(name: str) -> str:
     if name == "run_shell":
         raise ValueError("can never be allowed: this server runs no shell commands")
     if name not in JOB_TOOLS:
-        raise ValueError(f"is not a tool that can be listed; known are {listed(JOB_TOOLS)}")
+        raise ValueError(f"is not a tool that can be listed; known are {', '.join(JOB_TOOLS)}")
     return name
 
 
@@ -116,7 +115,7 @@ class OpenSection(_Section):
             hosts = [_canonical_or_as_written(str(key)) for key in value]
             duplicates = sorted({host for host in hosts if hosts.count(host) > 1})
             if duplicates:
-                raise ValueError(f"names the same host twice: {listed(duplicates)}")
+                raise ValueError(f"names the same host twice: {', '.join(duplicates)}")
         return value
 
 

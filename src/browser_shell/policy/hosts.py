@@ -54,17 +54,7 @@ LOOPBACK_NAMES = frozenset(
 
 LOOPBACK_SUFFIXES = ("localhost", "localdomain", "localdomain4", "localdomain6")
 
-LOCAL_SUFFIXES = (
-    "corp",
-    "home",
-    "home.arpa",
-    "internal",
-    "intranet",
-    "lan",
-    "local",
-    "private",
-    "svc",
-)
+LOCAL_SUFFIXES = ("corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "private", "svc")
 """Domains that only private name servers answer: RFC 6762, RFC 8375, ICANN's .internal, Kubernetes, home routers."""
 
 LOCAL_NAMES = frozenset({"kubernetes", "kubernetes.default"})

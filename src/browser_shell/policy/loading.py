@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import parse_json
 from browser_shell.policy.document import PolicyDocument
-from browser_shell.policy.messages import MAX_QUOTED, listed
+from browser_shell.policy.messages import MAX_QUOTED
 
 MAX_REPORTED_ERRORS = 5
 
@@ -79,7 +79,7 @@ def _sentence(detail: ErrorDetails) -> str:
     location = detail["loc"]
     path = ".".join(str(part)[:MAX_QUOTED] for part in location) or "the document"
     if detail["type"] == "extra_forbidden":
-        return f"{path} is an unknown key; known keys here are {listed(_known_keys(location[:-1]))}"
+        return f"{path} is an unknown key; known keys here are {', '.join(_known_keys(location[:-1]))}"
     return f"{path}: {detail['msg'].removeprefix('Value error, ')}"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 MAX_QUOTED = 80
 """Characters of untrusted text in one message."""
 
@@ -17,10 +15,6 @@ def quoted(text: str) -> str:
 def printable(text: str) -> str:
     """Escape unprintable characters, so that the text can neither control a terminal nor split a log line."""
     return "".join(_escaped(character) for character in text)
-
-
-def listed(words: Iterable[str]) -> str:
-    return ", ".join(words)
 
 
 def _escaped(character: str) -> str:

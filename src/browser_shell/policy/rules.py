@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from browser_shell.core.calls import BrowserCommand, UrlTarget
 from browser_shell.core.decisions import NO_ANSWER_RULE, Decision, IpAddress, denied
 from browser_shell.policy.addresses import Endpoint, classify, parse_endpoint, parse_exemption
-from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.hosts import judge_local_name, judge_machine_name
-from browser_shell.policy.urls import ABOUT_BLANK, is_canonical
+from browser_shell.policy.urls import ABOUT_BLANK, BAD_PORTS, is_canonical
 
 
 class UrlPolicy:
@@ -19,15 +18,10 @@ class UrlPolicy:
 
     def __init__(self, document: PolicyDocument) -> None:
         self._open = document.open
-        self._commands = frozenset(COMMANDS if document.commands.allow is None else document.commands.allow)
+        self.commands = frozenset(COMMANDS if document.commands.allow is None else document.commands.allow)
         self._hosts = frozenset(document.open.allow_hosts)
         self._exemptions = tuple(parse_exemption(entry) for entry in document.open.unsafe_allow_addresses)
         self._resolved = {host: parse_endpoint(entry) for host, entry in document.open.unsafe_resolve.items()}
-
-    @property
-    def commands(self) -> frozenset[str]:
-        """Subcommands that this policy allows."""
-        return self._commands
 
     def hosts_to_resolve(self, command: BrowserCommand) -> Sequence[str]:
         """Return the hosts whose addresses `decide` needs; none if the command is refused in any case."""
@@ -68,7 +62,7 @@ class UrlPolicy:
         return self._resolved.get(host)
 
     def _judge_command(self, command: BrowserCommand) -> Decision | None:
-        if command.name not in self._commands:
+        if command.name not in self.commands:
             return denied("command.denied", f"{command.name} is not available here")
         if command.name == "open" and command.operands != tuple(target.href for target in command.targets):
             return denied("url.mismatch", "the URL to open is not the URL that was judged")

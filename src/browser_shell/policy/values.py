@@ -32,8 +32,6 @@ class Kind:
 
     label: str
     read: Callable[[str], str]
-    free_text: bool = False
-    """Whether any text is accepted, also text that looks like an option."""
 
 
 def _plain(text: str) -> str:
@@ -138,8 +136,8 @@ PICTURE_OF = Kind(label="SEL", read=_picture_of)
 WAIT_FOR = Kind(label="MS|CSS", read=_wait_for)
 PATTERN = Kind(label="TEXT", read=_pattern)
 KEY = Kind(label="KEY", read=_key)
-CHOICE = Kind(label="VALUE", read=_choice, free_text=True)
+CHOICE = Kind(label="VALUE", read=_choice)
 TAB = Kind(label="tN", read=_tab)
 PIXELS = Kind(label="PX", read=_between(1, MAX_SCROLL_PX))
 DEPTH = Kind(label="N", read=_between(1, MAX_DEPTH))
-TEXT = Kind(label="TEXT", read=lambda text: text, free_text=True)
+TEXT = Kind(label="TEXT", read=lambda text: text)

@@ -22,7 +22,7 @@ from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
 from browser_shell.jobs.workspace import Workspace
 from browser_shell.pipeline import Pipeline
-from browser_shell.policy.job_rules import JobPolicy
+from browser_shell.policy.jobs import JobPolicy
 from browser_shell.process.accounts import (
     account_to_drop_to,
     claim_directory,

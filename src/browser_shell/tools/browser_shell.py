@@ -7,12 +7,7 @@ from collections.abc import Collection
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import ToolDescription
-from browser_shell.policy.arguments import (
-    DEFAULT_TIMEOUT_SECONDS,
-    MAX_ITEMS,
-    MAX_TIMEOUT_SECONDS,
-    read_arguments,
-)
+from browser_shell.policy.arguments import MAX_ITEMS, TIMEOUT_SECONDS, read_arguments
 from browser_shell.policy.commands import COMMANDS, parse_command
 from browser_shell.policy.urls import parse_target
 
@@ -83,12 +78,7 @@ def _input_schema() -> JsonObject:
                 "minItems": 1,
                 "maxItems": MAX_ITEMS,
             },
-            "timeout_sec": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_TIMEOUT_SECONDS,
-                "default": DEFAULT_TIMEOUT_SECONDS,
-            },
+            "timeout_sec": TIMEOUT_SECONDS.schema(),
         },
         "required": ["session_id", "argv"],
         "additionalProperties": False,

@@ -7,22 +7,20 @@ from collections.abc import Collection
 from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import Tool, ToolDescription
+from browser_shell.policy.arguments import Range, read_number, require_fields
 from browser_shell.policy.document import PlaywrightSection, PolicyDocument
-from browser_shell.policy.job_arguments import (
+from browser_shell.policy.jobs import (
     DEFAULT_OUTPUT_LINES,
     MAX_EXPRESSION_CHARACTERS,
     MAX_OUTPUT_LINES,
     MAX_PATH_CHARACTERS,
     MAX_TEST_CHARACTERS,
     MAX_TESTS,
-    Range,
     read_choice,
     read_expression,
-    read_number,
     read_project,
     read_tests,
     read_text,
-    require_fields,
 )
 
 MAX_FAILURES = Range(least=0, most=1000, default=0)

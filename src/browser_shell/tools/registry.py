@@ -8,7 +8,7 @@ from typing import Generic
 
 from browser_shell.core.errors import PolicyBlocked, UnknownTool
 from browser_shell.core.ports import PlanT_co, Tool
-from browser_shell.policy.messages import listed, quoted
+from browser_shell.policy.messages import quoted
 
 RESERVED = frozenset({"run_shell"})
 """Names that no tool may have. Clients that ask for one get a clear refusal."""
@@ -33,7 +33,7 @@ class ToolRegistry(Generic[PlanT_co]):
             raise _reserved(name)
         tool = self._tools.get(name)
         if tool is None:
-            known = listed(self._tools)
+            known = ", ".join(self._tools)
             raise UnknownTool(f"there is no tool {quoted(name)}; known: {known}", rule_id="tool.unknown")
         return tool
 

@@ -11,10 +11,9 @@ import pytest
 
 from browser_shell.core.calls import BrowserCommand, UrlTarget
 from browser_shell.core.decisions import Decision
-from browser_shell.policy.bad_ports import BAD_PORTS
 from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.policy.urls import parse_target
+from browser_shell.policy.urls import BAD_PORTS, parse_target
 
 PUBLIC = "93.184.215.14"
 
