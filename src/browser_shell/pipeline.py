@@ -49,7 +49,7 @@ LOOKUP_SECONDS = 10
 HOOKS_SECONDS = 10
 """Timeout of all before-hooks of one call, and of all its after-hooks."""
 RUNNER_GRACE_SECONDS = 10
-"""The runner enforces the timeout of the plan. The pipeline stops waiting for the runner this much later."""
+"""The runner enforces the timeout of the plan. The pipeline cancels it this long after timeout and overhead."""
 LAST_RECORD_SECONDS = 5
 """Timeout of the record that reports the end of a call."""
 MAX_REASON_CHARACTERS = 6_000
@@ -188,7 +188,7 @@ class Pipeline(Generic[PlanT]):
         """Release the lease, write the last record and show the call to viewers. Runs for cancelled calls, too."""
         if state.lease is not None:
             await state.lease.settle(state.result)
-        # The command has already run, so its result is returned even if this record fails.
+        # The call is over, so its result is returned even if this record fails.
         with anyio.move_on_after(LAST_RECORD_SECONDS, shield=True) as deadline:
             try:
                 await self._record(state, RecordKind.TOOL_FINISHED)

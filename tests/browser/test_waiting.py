@@ -88,7 +88,7 @@ def test_a_wait_longer_than_the_deadline_is_refused_with_both_durations(browser:
     browser.ok("open", site.watch("").url)
     outcome = browser.run("wait", 20_000, timeout=1)
     assert timed_out(outcome)
-    assert "20000 ms do not fit into timeout_sec 1" in outcome.stderr
+    assert "20000 ms exceed timeout_sec 1" in outcome.stderr
 
 
 def test_a_visible_element_is_not_hidden_because_an_earlier_page_hid_it(browser: Session, site: Site) -> None:

@@ -66,7 +66,7 @@ class PageWatch:
     def _cancel_if_still_open(self, dialog: Dialog) -> None:
         self._dialog_timer = None
         if self._session.dialog() is not dialog:
-            # A page may show one alert after the other. The driver answers each; check the next one.
+            # A page may show one alert after another. The driver answers each; check the next one.
             self._on_change()
         elif not self._block.cancel_called:
             self.dialog = dialog

@@ -13,26 +13,26 @@ from browser_shell.core.errors import ErrorCode
 
 _MAX_NOTES = 5
 _TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"
-"""Chromium's error when the proxy denies a host. Other network errors have other causes."""
+"""Chromium's error when the proxy denies a host."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,30}):")
 _ERROR_PAGE = "chrome-error:"
 _BLOCKED_URL = "about:blank#blocked"
-"""The URL that Chromium itself shows in other cases of blocked navigation."""
+"""Replaces the URL of Chromium's error page. Chromium itself uses it for other blocked navigations."""
 
 
 def report_policy_denials(
     result: CommandResult, denials: Sequence[Denial], started_at: float
 ) -> tuple[CommandResult, list[str]]:
-    """Replace a result by the denial that caused it. Return the result and notes about all other denials.
+    """Return the denial that caused a result in place of the result, or else the result and a note for each denial.
 
-    `denials` are those not yet reported. The command itself caused those at `started_at` or later.
+    `denials` are those not yet reported. Only those at `started_at` or later can have been caused by the command.
     """
     cause = _cause(result, [denial for denial in denials if denial.at >= started_at])
     if cause is not None:
         return _denied(f"{_kind(cause)}: {cause.reason}", cause.rule_id), []
     notes = [*dict.fromkeys(f"{_kind(d)}: {d.host} ({d.reason}; rule {d.rule_id})" for d in denials)]
-    more = [f"{len(notes) - _MAX_NOTES} more hosts were blocked"] if len(notes) > _MAX_NOTES else []
+    more = [f"{len(notes) - _MAX_NOTES} more connections were denied"] if len(notes) > _MAX_NOTES else []
     return _without_error_page(result), [*notes[:_MAX_NOTES], *more]
 
 
@@ -54,18 +54,21 @@ def _cause(result: CommandResult, denials: Sequence[Denial]) -> Denial | None:
 
 
 def _without_error_page(result: CommandResult) -> CommandResult:
-    """Turn an arrival at Chromium's error page into a failure. The page's title is the URL that did not load."""
+    """Replace Chromium's error page by a failure, or only its URL in the result of `get url`.
+
+    The title of the error page is the URL that did not load.
+    """
     if result.error is not None or not _text(result, "url").startswith(_ERROR_PAGE):
         return result
     scheme = _SCHEME.match(_text(result, "title"))
     if scheme is not None and scheme[1] not in _DEFAULT_PORTS:
-        return _denied(f"the page went on to a {scheme[1]}: address; only http and https can be opened", "url.scheme")
+        return _denied(f"the page navigated to a {scheme[1]}: URL; only http and https can be opened", "url.scheme")
     if isinstance(result.data, dict) and "title" not in result.data:
         return replace(result, data={**result.data, "url": _BLOCKED_URL})
     return CommandResult(
         exit_code=ErrorCode.COMMAND_FAILED.exit_code,
         error=ErrorCode.COMMAND_FAILED,
-        message="the page went on to another one, which could not be loaded",
+        message="the page navigated to another page, which could not be loaded",
     )
 
 

@@ -1,4 +1,4 @@
-"""Turn a reply of the driver into a result with our own codes and messages."""
+"""Convert replies of the driver to results with the codes and messages of this server."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NO_BROWSER = (
     "WebSocket",
     "Browser not launched",
 )
-"""Parts of driver errors that mean that the browser is gone. They contain ports and addresses, so clients do not see
-them."""
+"""Substrings of driver errors that mean that the browser has ended. The errors contain ports and addresses, so clients
+receive another message."""
 
 _SINGLE_INPUT = frozenset({"click", "dblclick", "press"})
-"""Commands that are either done or not. A tab that closes during `type` may have received half of the text."""
+"""Commands that cannot be half done. A tab that closes during `type` may have received only a part of the text."""
 
 
 def succeeded(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
@@ -30,18 +30,18 @@ def succeeded(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
 
 
 def failed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
-    """A command that the browser refused or could not carry out is a result, not a fault."""
+    """Return the result of a command that failed in the browser. It is no error of the server."""
     code, message = _code_and_message(plan, reply)
     return CommandResult(exit_code=code.exit_code, error=code, message=message)
 
 
-def is_wedged(reply: DriverReply) -> bool:
-    """Whether the page did not answer the driver, so that the outcome of the command is not known."""
+def outcome_is_unknown(reply: DriverReply) -> bool:
+    """Whether the page did not respond to the driver."""
     return reply.code in ("outcome_unknown", "page_wedged") or reply.error.startswith("CDP command timed out")
 
 
 def lost_its_page(reply: DriverReply) -> bool:
-    """Whether the page went away while the command ran."""
+    """Whether the page was closed while the command ran."""
     return "Session with given id not found" in reply.error
 
 
@@ -58,14 +58,14 @@ def _code_and_message(plan: BrowserCommand, reply: DriverReply) -> tuple[ErrorCo
     if reply.code == "output_too_large":
         return ErrorCode.OUTPUT_TOO_LARGE, reply.error
     if reply.code == "unreadable":
-        return ErrorCode.DRIVER_UNAVAILABLE, "the driver gave no readable answer"
+        return ErrorCode.DRIVER_UNAVAILABLE, "the driver's reply could not be parsed"
     if reply.code == "tab_gone":
         return (
             ErrorCode.SESSION_GONE,
-            "the tab closed while the command ran, perhaps because of it; the session goes on",
+            "the tab closed while the command ran, perhaps because of it; the session stays open",
         )
     if any(part in reply.error for part in _NO_BROWSER):
-        return ErrorCode.BROWSER_UNAVAILABLE, "the browser went away while the command ran"
+        return ErrorCode.BROWSER_UNAVAILABLE, "the browser ended while the command ran"
     if plan.name == "wait" and "timed out" in reply.error:
-        return ErrorCode.TIMEOUT, f"the condition was not met within {plan.timeout_seconds} s; the page is untouched"
+        return ErrorCode.TIMEOUT, f"the condition was not met within {plan.timeout_seconds} s; the page stays open"
     return ErrorCode.COMMAND_FAILED, reply.error

@@ -14,7 +14,7 @@ from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.policy_errors import report_policy_denials
-from browser_shell.browser.results import failed, is_wedged, lost_its_page, succeeded, tab_closed
+from browser_shell.browser.results import failed, lost_its_page, outcome_is_unknown, succeeded, tab_closed
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tab_dialog_commands import run_dialog, run_tab
@@ -34,13 +34,13 @@ from browser_shell.process.files import take_file
 
 _RECOVERY_SECONDS = 5.0
 _WAIT_MARGIN_SECONDS = 0.3
-"""A `wait` ends this long before the deadline, so that a condition that is never met does not cost the page."""
+"""A `wait` ends this long before the deadline of the call, whose page would be closed after a timeout."""
 _DIALOG_CHARACTERS = 300
 _DIALOG_POLL_SECONDS = 0.02
 _HISTORY = frozenset({"back", "forward", "reload"})
 _CONTINUES_AFTER_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
-"""Commands that the driver continues after the dialog is answered. Any other command ends then, and its daemon keeps
-the refs of the last snapshot."""
+"""Commands that keep the daemon busy after the dialog is answered, so the next command needs a new daemon. After any
+other command the daemon is kept, and with it the refs of the last snapshot."""
 _BY_DEVTOOLS = frozenset({"tab", "dialog"})
 _WITHOUT_DRIVER = _BY_DEVTOOLS | {"close"}
 _IMAGE_TYPES = {"jpeg": ("jpg", "image/jpeg"), "png": ("png", "image/png")}
@@ -69,7 +69,9 @@ class BrowserSandbox:
     limits: ArtifactLimits
 
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
-        """Raises: ExecutionTimedOut, SandboxUnavailable, SessionGone, TryLater."""
+        """Raises: AuditUnavailable, DevToolsError, DialogOpen, ExecutionTimedOut, OutputTooLarge, SandboxUnavailable,
+        SessionGone, TryLater.
+        """
         deadline = self.clock.monotonic() + plan.timeout_seconds
         has_started = plan.name == "close"
         try:
@@ -80,7 +82,7 @@ class BrowserSandbox:
                 async with self.sessions.hold(call.principal.subject, plan.session_id) as session:
                     has_started = True
                     return await self._run_in_session(call.principal, session, plan, deadline)
-        except ExecutionTimedOut:
+        except ExecutionTimedOut:  # A TimeoutError whose message is already complete.
             raise
         except TimeoutError as late:
             raise _timed_out(plan, has_started=has_started) from late
@@ -89,10 +91,10 @@ class BrowserSandbox:
     async def _run_in_session(
         self, principal: Principal, session: Session, plan: BrowserCommand, deadline: float
     ) -> CommandResult:
-        # The pipeline checked this before the call waited for its session.
+        # A person may have taken control while the call waited for its session.
         refuse_while_human_controls(self.human)
         previous_target = session.active_target_id
-        notes = await session.prepare(starts_page=plan.name == "open")
+        notes = await session.prepare(opens_page=plan.name == "open")
         if plan.name in _BY_DEVTOOLS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
             return _with_notes(result, notes)
@@ -102,6 +104,7 @@ class BrowserSandbox:
         try:
             await self._bind_driver(session)
             if session.active_target_id != previous_target:
+                # The tab may be new, and the daemons of other sessions attach to every new page.
                 await self.driver.wait_for_idle_daemons(except_for=session.name)
             result = await self._execute(session, plan, deadline)
         except (TimeoutError, anyio.get_cancelled_exc_class()):
@@ -120,7 +123,7 @@ class BrowserSandbox:
         return _with_notes(result, notes)
 
     async def _refuse_while_dialog_is_open(self, session: Session) -> None:
-        """Wait a moment for an alert, which the driver answers by itself.
+        """Refuse the command if a dialog is open. An alert gets some time, because the driver answers it by itself.
 
         Raises: DialogOpen.
         """
@@ -128,23 +131,24 @@ class BrowserSandbox:
         if first is None:
             return
         with anyio.move_on_after(DIALOG_GRACE_SECONDS):
-            # No event reports the end of a dialog that the driver answered.
+            # Polled, because `TabTracker` does not notify when a dialog closes.
             while first.kind == "alert" and session.dialog() is first:  # noqa: ASYNC110
                 await anyio.sleep(_DIALOG_POLL_SECONDS)
         dialog = session.dialog()
+        # A second alert is left to the driver and to `PageWatch`.
         if dialog is not None and (dialog is first or dialog.kind != "alert"):
             raise _dialog_error(dialog)
 
     async def _bind_driver(self, session: Session) -> None:
         """Point the driver at the session's active tab.
 
-        Raises: SandboxUnavailable, or BrowserUnavailable when the browser's end is the reason.
+        Raises: SandboxUnavailable; BrowserUnavailable when the browser has ended.
         """
         try:
             await self._point_driver(session, session.active_target_id)
         except SandboxUnavailable as fault:
-            if await session.browser_is_gone():
-                raise BrowserUnavailable("the browser went away while its driver was made ready") from fault
+            if await session.wait_for_browser_end():
+                raise BrowserUnavailable("the browser ended while its driver was starting") from fault
             raise
 
     async def _point_driver(self, session: Session, target_id: str) -> None:
@@ -170,38 +174,37 @@ class BrowserSandbox:
                 exit_code=ErrorCode.TIMEOUT.exit_code,
                 error=ErrorCode.TIMEOUT,
                 message=(
-                    f"{sleep_ms} ms do not fit into timeout_sec {plan.timeout_seconds}; waited {wait_ms} ms; "
-                    "the page is untouched"
+                    f"{sleep_ms} ms exceed timeout_sec {plan.timeout_seconds}; waited {wait_ms} ms; the page stays open"
                 ),
             )
         return result
 
     async def _drive(self, session: Session, plan: BrowserCommand, actions: Sequence[Action]) -> DriverReply:
-        """Run the driver, and stop waiting for it when a dialog blocks the page or the page has gone.
+        """Run actions with the driver. Stop waiting when a dialog blocks the page or the tab closes.
 
-        The driver would wait for a reply that does not come before another call answers the dialog, or never.
+        The driver itself would wait until another call answers the dialog, or forever after the tab has closed.
 
         Raises: DialogOpen, BrowserUnavailable, SandboxUnavailable.
         """
         watch = PageWatch(session)
         try:
             with watch:
-                # The caller keeps the deadline; this one is only the fallback.
+                # `run` enforces the deadline. This timeout is a fallback.
                 return await self.driver.run(session.name, actions, seconds=plan.timeout_seconds + _RECOVERY_SECONDS)
         except SandboxUnavailable as fault:
-            if await session.browser_is_gone():
-                raise BrowserUnavailable("the browser went away while the command ran") from fault
-            # A new daemon would wait for a page that is still loading.
+            if await session.wait_for_browser_end():
+                raise BrowserUnavailable("the browser ended while the command ran") from fault
+            # The page is closed too: a new daemon would wait for it if it is still loading.
             await session.abandon_page()
             raise SandboxUnavailable("the driver ended while the command ran; the page was closed") from fault
         if watch.dialog is not None:
             if plan.name in _CONTINUES_AFTER_DIALOG:
                 self.driver.detach(session.name)
             raise _dialog_error(watch.dialog)
-        # The daemon may be waiting for another page of the session, so it is not killed before the next command.
+        # Detached, not killed: killing the daemon would dismiss a dialog that is open in another tab.
         self.driver.detach(session.name)
-        if await session.browser_is_gone():
-            raise BrowserUnavailable("the browser went away while the command ran")
+        if await session.wait_for_browser_end():
+            raise BrowserUnavailable("the browser ended while the command ran")
         return TAB_GONE
 
     async def _interpret_reply(self, session: Session, plan: BrowserCommand, reply: DriverReply) -> CommandResult:
@@ -211,11 +214,11 @@ class BrowserSandbox:
             # The navigation happened; the driver lost the connection to the previous document.
             reply = await self.driver.run(session.name, [Action("url")], seconds=_RECOVERY_SECONDS)
             return succeeded(plan, reply) if reply.success else failed(plan, reply)
-        if is_wedged(reply):
-            # The daemon still waits for the page and would delay the next call too.
-            await session.abandon_page()
+        if outcome_is_unknown(reply):
+            # `_run_in_session` closes the page and kills the daemon after a timeout.
             raise ExecutionTimedOut("the page did not answer and was closed; cookies are kept")
         if lost_its_page(reply):
+            # The event that reports the closed tab may arrive after the reply.
             with anyio.move_on_after(GONE_GRACE_SECONDS):
                 await session.wait_until_active_tab_closes()
                 return tab_closed(plan, reply)

@@ -13,7 +13,7 @@ import anyio
 
 from browser_shell.browser.chromium.process import NO_BYPASS
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor
-from browser_shell.browser.devtools.client import DevTools, DevToolsRefused
+from browser_shell.browser.devtools.client import DevTools, DevToolsError
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.tabs import ContextTabs, Dialog, OpenTab, Tab, TabTracker
 from browser_shell.core.access import SessionWindow
@@ -31,7 +31,7 @@ class SessionKey:
     subject: str
     session_id: str
 
-    def internal_name(self) -> str:
+    def driver_name(self) -> str:
         """The driver's session name. The driver uses it as a file name, so it is a hash of the client's values."""
         text = f"{len(self.subject)}:{self.subject}:{self.session_id}"
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -39,27 +39,27 @@ class SessionKey:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Session:
-    """One open session. Hold `lock` while using it."""
+    """One open session. Commands hold `lock`; `window` and `raise_window` need no lock."""
 
     key: SessionKey
     name: str
-    """The driver's name for it."""
+    """The session name that the driver uses."""
     supervisor: BrowserSupervisor
     tracker: TabTracker
     driver: AgentBrowserDriver
     directory: Path
-    """For screenshots and PDFs until they are returned."""
+    """Holds screenshots and PDFs until they are returned."""
     proxy_address: str
-    """The session's own address of the egress proxy. The proxy attributes connections by it."""
+    """The proxy address that only this session uses. The egress proxy identifies the session by it."""
     proxy_port: int
     last_used: float
-    end_reason: str = ""
-    """Why the previous session of this id ended without `close`; reported once."""
+    loss_reason: str = ""
+    """Why the pages of this session, or of the previous one with this id, were lost. Reported once."""
     ended: bool = False
     recorded_at: float | None = None
     """Monotonic time of the audit record of the opening; None before."""
     lock: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
-    """Held by one command at a time. Protects the fields below."""
+    """Held by one command at a time."""
     context_id: str = ""
     generation: int = 0
     """Number of the browser process that holds the context."""
@@ -72,38 +72,40 @@ class Session:
     page_abandoned: bool = False
     """Whether a page was closed after a timeout and this has not been reported to the agent yet."""
     watched_context: ContextTabs | None = None
+    """The tabs whose `on_change` is set by `watch_page`."""
 
-    async def prepare(self, *, starts_page: bool) -> list[str]:
-        """Make sure that the session has a tab to act on and that it is in front. Return notes for the agent.
+    async def prepare(self, *, opens_page: bool) -> list[str]:
+        """Make sure that the session has an active tab, in front of its other tabs. Return notes for the agent.
 
-        Raises: SessionGone when the page was lost and the command does not start one, BrowserUnavailable.
+        Raises: SessionGone when the page was lost and the command does not open a new one; BrowserUnavailable,
+        DevToolsError.
         """
         connection = await self.supervisor.connection()
         notes: list[str] = []
         if self.context_id and self.generation != connection.generation:
             await self.forget_browser()
-            self.end_reason = self.end_reason or "was lost when the browser was restarted"
-        if self.end_reason:
-            reason, self.end_reason = self.end_reason, ""
-            if not starts_page:
+            self.loss_reason = self.loss_reason or "was lost when the browser was restarted"
+        if self.loss_reason:
+            reason, self.loss_reason = self.loss_reason, ""
+            if not opens_page:
                 raise SessionGone(f"this session {reason}; nothing is open in it now", rule_id="sessions.gone")
             notes.append(f"this session {reason}; it starts clean")
         if not self.context_id:
             await self._create_context(connection.devtools)
             self.generation = connection.generation
         notes += await self._choose_tab(connection.devtools)
-        if self.page_abandoned and not starts_page:
-            notes.append("the page was closed because a call on it was cut short; now on another one")
+        if self.page_abandoned and not opens_page:
+            notes.append("the page was closed because a call on it was cut short; this command ran on another page")
         self.page_abandoned = False
         return notes
 
     def raise_window(self, devtools: DevTools) -> None:
-        """Bring the window to the front for viewers. No command depends on it."""
+        """Bring the window to the front for viewers. Commands also work in covered windows."""
         self.tracker.front_context_id = self.context_id
         devtools.post("Target.activateTarget", {"targetId": self.active_target_id})
 
     def window(self) -> SessionWindow:
-        """The session as viewers see it in their list."""
+        """Describe the session for the viewers' list."""
         tab = self._context().tabs.get(self.active_target_id)
         return SessionWindow(
             session_id=self.key.session_id,
@@ -117,7 +119,7 @@ class Session:
         created = await devtools.call(
             "Target.createBrowserContext",
             {
-                # The context ends with our connection, so a killed server leaves none behind.
+                # The context ends with the server's connection, so a killed server leaves none behind.
                 "disposeOnDetach": True,
                 "proxyServer": f"http://{self.proxy_address}:{self.proxy_port}",
                 "proxyBypassList": NO_BYPASS,
@@ -132,10 +134,10 @@ class Session:
         if self.active_target_id and self.active_target_id not in tabs and tabs:
             newest = next(reversed(tabs.values()))
             self.active_target_id = newest.target_id
-            notes.append(f"the tab closed itself; now on {newest.tab_id}")
+            notes.append(f"the active tab was closed; {newest.tab_id} is now active")
         elif self.active_target_id not in tabs:
             if self.active_target_id:
-                notes.append("the last tab closed itself; now on an empty one")
+                notes.append("the last tab was closed; an empty tab is now active")
             created = await devtools.call(
                 "Target.createTarget",
                 {"url": "about:blank", "browserContextId": self.context_id, "newWindow": True},
@@ -145,7 +147,7 @@ class Session:
             # Chromium does not draw a hidden tab: clicks there take 5 s and screenshots fail.
             try:
                 await devtools.call("Target.activateTarget", {"targetId": self.active_target_id})
-            except DevToolsRefused:
+            except DevToolsError:
                 # The tab is closing, and the event that reports it has not arrived yet.
                 tabs.pop(self.active_target_id, None)
                 notes += await self._choose_tab(devtools)
@@ -172,19 +174,19 @@ class Session:
         return tab.dialog if tab is not None else None
 
     def take_alerts(self) -> list[str]:
-        """Return and forget the texts of recent alerts, without repetitions."""
+        """Return and clear the texts of recent alerts, without duplicates."""
         alerts = self._context().alerts
         texts = list(dict.fromkeys(alerts))
         alerts.clear()
         return texts
 
     def _tab_with_dialog(self) -> OpenTab | None:
-        """Prefer the active tab. A dialog of another tab counts too: it stops all pages that share its process."""
+        """Return a tab with an open dialog, the active tab first. A dialog blocks all pages of its renderer process."""
         tabs = sorted(self._context().tabs.values(), key=lambda tab: tab.target_id != self.active_target_id)
         return next((tab for tab in tabs if tab.dialog is not None), None)
 
     def watch_page(self, on_change: Callable[[], None] | None) -> None:
-        """Call `on_change` whenever a dialog opens or a tab closes, and now if that has happened already.
+        """Call `on_change` when a dialog opens or a tab closes, and now if a dialog is open or the active tab closed.
 
         It replaces the previous callback; None removes it.
         """
@@ -201,9 +203,9 @@ class Session:
         await self._context().wait_until_closed(self.active_target_id)
 
     async def answer_dialog(self, *, accept: bool, text: str | None) -> None:
-        """Answer over our own connection: the driver's daemon may be waiting for this dialog.
+        """Answer over the server's DevTools connection: the driver's daemon may be waiting for this dialog.
 
-        Raises: BrowserUnavailable, DevToolsRefused.
+        Raises: BrowserUnavailable, DevToolsError.
         """
         connection = await self.supervisor.connection()
         tab = self._tab_with_dialog()
@@ -219,40 +221,40 @@ class Session:
     async def close_tab(self, target_id: str) -> None:
         """Ask the tab to close and wait for it, for a bounded time. Raises: BrowserUnavailable."""
         connection = await self.supervisor.connection()
-        with suppress(DevToolsRefused), anyio.move_on_after(_CLOSE_SECONDS):  # Refused: it is closed already.
-            await connection.devtools.call("Target.closeTarget", {"targetId": target_id}, seconds=_CLOSE_SECONDS)
+        with suppress(DevToolsError), anyio.move_on_after(_CLOSE_SECONDS):  # Refused: it is closed already.
+            await connection.devtools.call("Target.closeTarget", {"targetId": target_id})
             await self._context().wait_until_closed(target_id)
 
     async def abandon_page(self) -> None:
-        """Close the page and kill the daemon after a timeout, because both may hang. Cookies stay."""
+        """Close the page and kill the daemon: after a timeout or a cancellation both may hang. Cookies are kept."""
         await self.driver.kill(self.name)
         self.driver_target_id = ""
         target_id, self.active_target_id = self.active_target_id, ""
         self.page_abandoned = True
         if target_id and self.supervisor.is_current(self.generation):
             with suppress(BrowserUnavailable):
-                await self._crash(target_id)
+                await self._crash_renderer(target_id)
                 await self.close_tab(target_id)
 
-    async def _crash(self, target_id: str) -> None:
-        """End the renderer. A page in an endless loop would never confirm that it closes."""
+    async def _crash_renderer(self, target_id: str) -> None:
+        """Crash the renderer, because a page in an endless loop does not close."""
         tab = self._context().tabs.get(target_id)
         if tab is not None and tab.cdp_session is not None:
             connection = await self.supervisor.connection()
-            with suppress(BrowserUnavailable, DevToolsRefused):  # A crashed page does not reply.
+            with suppress(BrowserUnavailable, DevToolsError):  # A crashed page does not reply.
                 await connection.devtools.call("Page.crash", session=tab.cdp_session, seconds=_CRASH_SECONDS)
 
-    async def browser_is_gone(self) -> bool:
-        """Whether the browser of this session's pages has ended, or ends within a moment."""
-        return await self.supervisor.ends_soon(self.generation)
+    async def wait_for_browser_end(self) -> bool:
+        """Wait up to 0.5 s for the end of this session's browser. Return whether it has ended."""
+        return await self.supervisor.wait_for_end(self.generation)
 
     async def forget_browser(self) -> None:
-        """Drop all state of a browser that has ended."""
+        """Kill the daemon and clear the ids that belong to a browser that has ended."""
         await self.driver.kill(self.name)
         self.context_id = self.active_target_id = self.driver_target_id = ""
 
     async def dispose(self) -> None:
-        """End the daemon and the browser context."""
+        """Kill the daemon and dispose of the browser context."""
         await self.driver.kill(self.name)
         context_id, self.context_id = self.context_id, ""
         if context_id and self.supervisor.is_current(self.generation):
@@ -261,7 +263,7 @@ class Session:
                 await connection.devtools.call(
                     "Target.disposeBrowserContext", {"browserContextId": context_id}, seconds=_CLOSE_SECONDS
                 )
-            except (SandboxUnavailable, DevToolsRefused):
+            except (SandboxUnavailable, DevToolsError):
                 return  # The browser is ending, and the context with it.
             finally:
                 self.tracker.forget_context(context_id)

@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 _SWEEP_SECONDS = 5.0
 _MIN_FRONT_SECONDS = 1.0
-"""A window stays in front of viewers for at least this long."""
+"""`show_latest` leaves a window in front for at least this long."""
 _MAX_REMEMBERED_ENDS = 1000
 _RECORD_SECONDS = 2.0
 
@@ -41,7 +41,7 @@ class SessionLimits:
 
 
 class Sessions:
-    """Every open session of the box, by subject and session id."""
+    """All open sessions of this server, by subject and session id."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Sessions:
         """
         key = SessionKey(subject=subject, session_id=session_id)
         while True:
-            session = self._open.get(key) or self._admit(key)
+            session = self._open.get(key) or self._create(key)
             async with session.lock:
                 if session.ended:
                     continue  # The session was closed while this call waited for it.
@@ -101,12 +101,12 @@ class Sessions:
         if session.recorded_at is None:
             return
         open_ms = round((self._clock.monotonic() - session.recorded_at) * 1000, 1)
-        # The session ends even if the record cannot be written. The log keeps the record and tries again.
+        # The session ends even if the record cannot be written. The audit log keeps the record and retries.
         with suppress(AuditUnavailable), anyio.move_on_after(_RECORD_SECONDS):
             await self._audit.record(_record(RecordKind.SESSION_CLOSED, session, rule_id=rule_id, duration_ms=open_ms))
 
     async def close(self, subject: str, session_id: str) -> bool:
-        """End a session with everything in it. Return False when there was none."""
+        """Close a session and everything in it. Return False when no such session is open."""
         key = SessionKey(subject=subject, session_id=session_id)
         self._end_reasons.pop(key, None)
         session = self._open.get(key)
@@ -117,10 +117,11 @@ class Sessions:
         return True
 
     def count(self) -> int:
+        """Return the number of sessions that have a browser context."""
         return sum(bool(session.context_id) for session in self._open.values())
 
     def windows(self, subject: str) -> list[SessionWindow]:
-        """The open sessions of one subject, oldest first."""
+        """Describe the sessions of one subject that have a window, oldest first."""
         return [
             session.window() for key, session in self._open.items() if key.subject == subject and session.context_id
         ]
@@ -129,13 +130,13 @@ class Sessions:
         """Raise the session's window. Does nothing without such a session or without a browser."""
         session = self._open.get(SessionKey(subject=subject, session_id=session_id))
         if session is not None and session.context_id:
-            await self._raise(session)
+            await self._raise_window(session)
 
     async def show_latest(self) -> None:
         """Raise the window of the session that was used last.
 
-        The viewers' side calls this periodically. Raising a window on every call would cost each call 30 ms, and the
-        picture would change too fast when two sessions work at the same time.
+        The bridge of each viewer calls this periodically. Raising a window on every call would cost each call 30 ms,
+        and the picture would change too fast when two sessions work at the same time.
         """
         now = self._clock.monotonic()
         candidates = [s for s in self._open.values() if s.context_id and s.active_target_id]
@@ -143,9 +144,9 @@ class Sessions:
             return
         latest = max(candidates, key=lambda session: session.last_used)
         if latest.last_used > self._raised_at and latest.context_id != self._tabs.front_context_id:
-            await self._raise(latest)
+            await self._raise_window(latest)
 
-    async def _raise(self, session: Session) -> None:
+    async def _raise_window(self, session: Session) -> None:
         self._raised_at = self._clock.monotonic()
         if self._supervisor.is_current(session.generation):
             with suppress(BrowserUnavailable):
@@ -156,11 +157,11 @@ class Sessions:
             await self._end(session, rule_id="server.stopping")
 
     async def expire_idle(self) -> None:
-        """End idle sessions, until cancelled."""
+        """Close idle sessions periodically, until cancelled."""
         while True:
             await anyio.sleep(min(_SWEEP_SECONDS, self._limits.idle_seconds / 2))
             if self._human.seconds_left() > 0:
-                # Agents are paused, and the person may be working in any session.
+                # Agents are paused and the person may use any session, so none expires now.
                 self._human_control_at = self._clock.monotonic()
             for session in list(self._open.values()):
                 if self._is_idle(session):
@@ -174,16 +175,17 @@ class Sessions:
         last_used = max(session.last_used, self._human_control_at)
         return not session.ended and self._clock.monotonic() - last_used >= self._limits.idle_seconds
 
-    def _admit(self, key: SessionKey) -> Session:
+    def _create(self, key: SessionKey) -> Session:
         if len(self._open) >= self._limits.max_sessions:
             own_ids = sorted(other.session_id for other in self._open if other.subject == key.subject)
             yours = f"; yours are: {', '.join(own_ids)}" if own_ids else ""
             raise TryLater(
                 f"all {self._limits.max_sessions} sessions of this server are in use{yours}. "
-                f"Close one, or wait until one has been idle for {self._limits.idle_seconds:.0f} s",
+                f"{'Close one of yours, or wait' if own_ids else 'Wait'} until one has been idle for "
+                f"{self._limits.idle_seconds:.0f} s",
                 rule_id="sessions.max",
             )
-        name = key.internal_name()
+        name = key.driver_name()
         session = Session(
             key=key,
             name=name,
@@ -195,7 +197,7 @@ class Sessions:
             directory=make_private_directory(self._directory / name, owner=self._account),
             proxy_address=self._proxy_addresses.take(Requester(subject=key.subject, session_id=key.session_id)),
             proxy_port=self._proxy_addresses.port,
-            end_reason=self._end_reasons.pop(key, ""),
+            loss_reason=self._end_reasons.pop(key, ""),
         )
         self._open[key] = session
         return session
@@ -207,7 +209,7 @@ class Sessions:
             self._end_reasons.pop(next(iter(self._end_reasons)))
 
     async def _end(self, session: Session, *, rule_id: str) -> None:
-        """`rule_id` is the reason; empty when the client closed the session."""
+        """Close the session and release its resources. `rule_id` is the reason; empty when the client closed it."""
         if session.ended:
             return
         session.ended = True

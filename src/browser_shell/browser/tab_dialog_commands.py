@@ -1,4 +1,4 @@
-"""The commands that use our own DevTools connection: `tab`, limited to the session's tabs, and `dialog`."""
+"""The commands that use the server's own DevTools connection: `tab`, limited to the session's tabs, and `dialog`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def run_tab(session: Session, plan: BrowserCommand) -> CommandResult:
         return _failed("this is the session's only tab; use close to end the session")
     else:
         await session.close_tab(target_id)
-    await session.prepare(starts_page=False)
+    await session.prepare(opens_page=False)
     return await _tab_list(session)
 
 

@@ -45,7 +45,7 @@ class OpenTab:
     cdp_session: str | None = None
     dialog: Dialog | None = None
     default_answer: str = ""
-    """The text that a prompt returns when it is accepted without another one."""
+    """The default text of a prompt, used when it is accepted without a text."""
 
     def describe(self, *, active: bool) -> Tab:
         return Tab(tab_id=self.tab_id, url=self.url, title=self.title, active=active)
@@ -95,7 +95,7 @@ class TabTracker:
         self._contexts: dict[str, ContextTabs] = {}
         self._by_cdp_session: dict[str, OpenTab] = {}
         self.front_context_id = ""
-        """The context whose window was raised last; empty when not known."""
+        """The context whose window `raise_window` or a new tab brought to the front last; empty when unknown."""
 
     def forget_everything(self) -> None:
         """Drop all tabs after the browser has ended."""

@@ -114,4 +114,4 @@ def test_many_denials_become_a_few_notes() -> None:
     denials = [a_denial(f"h{n % 20}.example") for n in range(100)]
     _, notes = report_policy_denials(CommandResult(exit_code=0), denials, STARTED_AT)
     assert len(notes) == 6
-    assert notes[-1] == "15 more hosts were blocked"
+    assert notes[-1] == "15 more connections were denied"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from browser_shell.browser.driver.connection import DriverReply
-from browser_shell.browser.results import failed, is_wedged, lost_its_page, succeeded, tab_closed
+from browser_shell.browser.results import failed, lost_its_page, outcome_is_unknown, succeeded, tab_closed
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.errors import ErrorCode
 
@@ -59,7 +59,7 @@ def test_a_lost_browser_hides_the_error_text_of_the_driver(error: str) -> None:
     ],
 )
 def test_a_page_that_did_not_answer_is_recognised(reply: DriverReply, wedged: bool) -> None:
-    assert is_wedged(reply) is wedged
+    assert outcome_is_unknown(reply) is wedged
 
 
 def test_a_wait_for_a_hidden_element_reports_what_it_waited_for() -> None:

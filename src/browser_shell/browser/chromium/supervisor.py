@@ -26,7 +26,7 @@ from browser_shell.browser.chromium.process import (
     has_process,
     unjailed_chromium,
 )
-from browser_shell.browser.devtools.client import DevTools, DevToolsEvent, DevToolsRefused, connect_devtools
+from browser_shell.browser.devtools.client import DevTools, DevToolsError, DevToolsEvent, connect_devtools
 from browser_shell.browser.devtools.relay import own_uids, relay
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import BrowserShellError, BrowserUnavailable, JailUnavailable, SandboxUnavailable
@@ -38,7 +38,7 @@ ServeEgress = Callable[[SocketListener], Coroutine[None, None, None]]
 _MIN_PAUSE_SECONDS = 0.1
 _MAX_PAUSE_SECONDS = 5.0
 _HEALTHY_SECONDS = 10.0
-"""After a run of this length, the pause before the next start is the shortest one again."""
+"""A longer run resets the pause before the next start."""
 _PROBE_SECONDS = 2.0
 _END_SECONDS = 0.5
 """The supervisor can notice the end of a browser later than a caller whose DevTools command fails."""
@@ -46,7 +46,7 @@ _END_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserConnection:
-    """A connection to a running browser. Browser contexts do not survive a change of the generation."""
+    """A connection to a running browser. Browser contexts belong to one generation of the browser."""
 
     devtools: DevTools
     generation: int
@@ -119,7 +119,7 @@ class BrowserSupervisor:
     def is_current(self, generation: int) -> bool:
         return self._current is not None and self._current.generation == generation
 
-    async def ends_soon(self, generation: int) -> bool:
+    async def wait_for_end(self, generation: int) -> bool:
         """Wait up to 0.5 s for the end of this browser. Return whether it has ended."""
         with anyio.move_on_after(_END_SECONDS):
             while self.is_current(generation):
@@ -137,7 +137,7 @@ class BrowserSupervisor:
             await self._repeat(self._run_display)
 
     async def _repeat(self, run_once: Callable[[], Awaitable[None]]) -> None:
-        """Call a function again and again. The pauses between the calls grow while the calls are short."""
+        """Call `run_once` repeatedly. The pauses double while the calls are short."""
         pause = _MIN_PAUSE_SECONDS
         while True:
             started_at = anyio.current_time()
@@ -145,13 +145,13 @@ class BrowserSupervisor:
             try:
                 await run_once()
                 self._last_error = "the browser ended and is being restarted"
-            except* (SandboxUnavailable, DevToolsRefused) as group:
+            except* (SandboxUnavailable, DevToolsError) as group:
                 error = _first_of(group)
                 self._last_error = error.public_message
                 if isinstance(error, JailUnavailable) and self._generation == 0:
                     no_jail = error
             if no_jail is not None:
-                raise no_jail
+                raise no_jail  # Outside of `except*`, which would wrap it in a group.
             seconds = anyio.current_time() - started_at
             pause = _MIN_PAUSE_SECONDS if seconds > _HEALTHY_SECONDS else min(pause * 2, _MAX_PAUSE_SECONDS)
             log.warning("browser_ended", reason=self._last_error, uptime_seconds=round(seconds, 1))

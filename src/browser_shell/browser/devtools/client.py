@@ -22,7 +22,7 @@ _MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """The title of a page or the text of a dialog is the largest thing requested here."""
 
 
-class DevToolsRefused(BrowserShellError):
+class DevToolsError(BrowserShellError):
     """The browser replied with an error, mostly because a page is gone."""
 
 
@@ -65,7 +65,7 @@ class DevTools:
     ) -> JsonObject:
         """Send one request and return its result.
 
-        Raises: BrowserUnavailable when the connection ends or no reply comes in time, DevToolsRefused.
+        Raises: BrowserUnavailable when the connection ends or no reply comes in time, DevToolsError.
         """
         request_id = next(self._request_ids)
         pending = self._pending[request_id] = _PendingReply(arrived=anyio.Event())
@@ -130,7 +130,7 @@ def _result(method: str, reply: JsonObject | None) -> JsonObject:
         raise BrowserUnavailable("the connection to the browser has ended")
     error = reply.get("error")
     if isinstance(error, dict):
-        raise DevToolsRefused(f"{method}: {error.get('message', 'refused')}")
+        raise DevToolsError(f"{method}: {error.get('message', 'refused')}")
     result = reply.get("result")
     return result if isinstance(result, dict) else {}
 
