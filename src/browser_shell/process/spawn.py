@@ -97,20 +97,23 @@ async def _open(
     argv: tuple[str, ...], program: Command | Service, output: int | IO[bytes], pass_fds: tuple[int, ...] = ()
 ) -> Process:
     try:
-        return await anyio.open_process(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            cwd=program.cwd,
-            env=program.env,
-            start_new_session=True,
-            umask=0o077,
-            pass_fds=pass_fds,
-        )
+        # Shielded: a cancellation before the return would leave a process that nothing refers to.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=program.cwd,
+                env=program.env,
+                start_new_session=True,
+                umask=0o077,
+                pass_fds=pass_fds,
+            )
     except OSError as cause:
         name = program.name if isinstance(program, Service) else Path(program.argv[0]).name
         raise SandboxUnavailable(f"cannot start {name}: {cause.strerror}") from cause
+    return process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

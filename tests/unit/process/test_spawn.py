@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import Process
 
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import spawn
@@ -92,6 +94,30 @@ async def test_a_cancelled_run_leaves_no_process_of_its_group(tmp_path: Path) ->
         child = await written_pid(file)
         tasks.cancel_scope.cancel()
     assert await is_gone(child)
+
+
+@pytest.mark.promise("process:no-orphan")
+async def test_a_run_that_is_cancelled_during_its_start_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_process = anyio.open_process
+    started = anyio.Event()
+
+    async def open_slowly(*args: Any, **options: Any) -> Process:
+        process = await open_process(*args, **options)
+        started.set()
+        await anyio.sleep(0.2)
+        return process
+
+    monkeypatch.setattr(anyio, "open_process", open_slowly)
+    file = tmp_path / "pid"
+    text = "import os, sys, time; open(sys.argv[1], 'w').write(f'{os.getpid()}\\n'); time.sleep(60)"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: spawn.run(python(text, str(file)), seconds=30))
+        await started.wait()
+        pid = await written_pid(file)
+        tasks.cancel_scope.cancel()
+    assert await is_gone(pid)
 
 
 async def test_runs_leave_no_open_file() -> None:
