@@ -12,12 +12,10 @@ from typing import Any
 from browser_shell.core.calls import CommandResult, ContainerJob, JobRunner, Principal, ToolCall
 from browser_shell.core.ports import Clock, Hook, Limits, ReportProgress, ignore_progress
 from browser_shell.hooks.chain import HookChain
-from browser_shell.jobs.evidence import RunFacts
-from browser_shell.jobs.run_closing import RunCloser
-from browser_shell.jobs.run_store import RunStore
+from browser_shell.jobs.evidence import RunCloser
+from browser_shell.jobs.run_store import RunFacts, RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
-from browser_shell.jobs.workspace import Workspace
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.jobs import JobPolicy
 from browser_shell.policy.loading import policy_from
@@ -95,7 +93,7 @@ class JobBench:
         return ContainerSandbox(
             engine=self.engine,
             image=IMAGE,
-            workspace=Workspace(root=self.workspace),
+            workspace=self.workspace,
             store=self.store,
             closer=self.closer,
             rules=self.document.sandbox,

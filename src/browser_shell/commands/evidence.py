@@ -18,9 +18,8 @@ from browser_shell.audit.verify import verify_log
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject
 from browser_shell.core.records import RecordKind
-from browser_shell.jobs.evidence import EVIDENCE_NAME
 from browser_shell.jobs.evidence_check import EvidenceVerdict, check_run
-from browser_shell.jobs.run_store import RunStore, is_run_id
+from browser_shell.jobs.run_store import EVIDENCE_NAME, RunStore, is_run_id
 from browser_shell.settings import JOBS_DIRECTORY, read_policy_file, read_settings
 
 if TYPE_CHECKING:

@@ -1,48 +1,37 @@
-"""The evidence of one run: a document with the hash of every file and the audit record of the run's start."""
+"""The evidence of one run: a document with the hash of every file and the audit record of the run's start.
+
+A run is closed when its evidence is written and the hash of its evidence is in the audit log.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import anyio.to_thread
+import structlog
+
 from browser_shell.core.containers import ContainerReport
+from browser_shell.core.errors import AuditUnavailable, EngineUnavailable
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.core.records import Receipt
-from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile
+from browser_shell.core.ports import AuditLog
+from browser_shell.core.records import AuditRecord, Receipt, RecordKind
+from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, OutputFile, collect, hash_file
+from browser_shell.jobs.run_store import EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME, RunFacts, RunStore, plain
 from browser_shell.jobs.test_report import JobReport
-from browser_shell.process.files import replace_file
+from browser_shell.process.files import read_plain_file, replace_file
 
 FORMAT = "browser-shell evidence 1"
-EVIDENCE_NAME = "evidence.json"
-LOG_NAME = "job.log"
-OUTPUT_NAME = "output"
 MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 """`evidence verify` reads no more. Paths take at most half of it (`MAX_LISTED_BYTES`)."""
+_MAX_FILE_RECORDS = 100
+"""Per run. The evidence lists every file, and the audit log holds the hash of the evidence."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """Facts known before a run starts. Stored as run.json, in case the server dies during the run.
-
-    The defaults are for a run whose run.json was lost too.
-    """
-
-    run_id: str
-    start_time: str
-    subject: str = ""
-    tool: str = ""
-    parameters: JsonObject = field(default_factory=dict)
-    image: str = ""
-    limits: JsonObject = field(default_factory=dict)
-    policy_digest: str = ""
-
-    def as_json(self) -> JsonObject:
-        values = plain(asdict(self))
-        values["began"] = values.pop("start_time")
-        return values
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +48,73 @@ class RunEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenEvidence:
-    """The hash and size that the audit log records."""
+class ClosedRun:
+    """The files of a run and the hash of its evidence."""
 
-    sha256: str
-    size: int
+    collected: Collected
+    evidence_sha256: str
 
-    @classmethod
-    def of(cls, content: bytes) -> WrittenEvidence:
-        return cls(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCloser:
+    """Closes runs of this server, and runs that a killed server left without an end."""
+
+    store: RunStore
+    audit: AuditLog
+
+    async def close(self, facts: RunFacts, end: RunEnd) -> ClosedRun:
+        """Raises: EngineUnavailable when the evidence cannot be written."""
+        try:
+            collected, evidence = await anyio.to_thread.run_sync(self._write, facts, end)
+        except OSError as cause:
+            raise EngineUnavailable(
+                f"the evidence of run {facts.run_id} cannot be written: {cause.strerror}"
+            ) from cause
+        sha256 = await self._record_end(facts, evidence, collected.files)
+        return ClosedRun(collected=collected, evidence_sha256=sha256)
+
+    async def record_existing(self, facts: RunFacts) -> None:
+        """Record evidence that was written but perhaps not recorded. Evidence is never written twice."""
+        path = self.store.root / facts.run_id / EVIDENCE_NAME
+        content = await anyio.to_thread.run_sync(lambda: read_plain_file(path, max_bytes=MAX_EVIDENCE_BYTES))
+        if content:
+            await self._record_end(facts, content)
+        else:
+            log.error("evidence_not_readable", run_id=facts.run_id)
+
+    async def _record_end(self, facts: RunFacts, evidence: bytes, files: Sequence[OutputFile] = ()) -> str:
+        """Record the evidence, end the run, and return the evidence's hash. After a failure upkeep tries again."""
+        sha256 = hashlib.sha256(evidence).hexdigest()
+        try:
+            for file in files[:_MAX_FILE_RECORDS]:
+                await self._record(facts, f"{OUTPUT_NAME}/{file.path}", file.size, file.sha256)
+            await self._record(facts, EVIDENCE_NAME, len(evidence), sha256, durable=True)
+            await anyio.to_thread.run_sync(self.store.end, facts.run_id)
+        except (AuditUnavailable, OSError):
+            # Until then `evidence verify` reports that the record is missing.
+            log.exception("evidence_not_recorded", run_id=facts.run_id)
+        return sha256
+
+    def _write(self, facts: RunFacts, end: RunEnd) -> tuple[Collected, bytes]:
+        directory = self.store.root / facts.run_id
+        collected = collect(directory / OUTPUT_NAME)
+        job_log = hash_file(directory / LOG_NAME) if (directory / LOG_NAME).exists() else None
+        return collected, write_evidence(directory, compose(facts, end, collected, job_log))
+
+    async def _record(self, facts: RunFacts, path: str, size: int, sha256: str, *, durable: bool = False) -> None:
+        await self.audit.record(
+            AuditRecord(
+                kind=RecordKind.MCP_FILE_WRITE,
+                call_id=facts.run_id,
+                subject=facts.subject,
+                tool=facts.tool,
+                run_id=facts.run_id,
+                path=path,
+                size_bytes=size,
+                sha256=sha256,
+                durable=durable,
+            )
+        )
 
 
 def compose(facts: RunFacts, end: RunEnd, collected: Collected, log: OutputFile | None) -> JsonObject:
@@ -94,13 +141,13 @@ def compose(facts: RunFacts, end: RunEnd, collected: Collected, log: OutputFile 
     }
 
 
-def write_evidence(run_directory: Path, document: JsonObject) -> WrittenEvidence:
-    """Write atomically and durably. Raises: OSError, also when the document is too large to be verified."""
+def write_evidence(run_directory: Path, document: JsonObject) -> bytes:
+    """Write atomically and durably. Return the content. Raises: OSError, also when it is too large to be verified."""
     content = encode(document)
     if len(content) > MAX_EVIDENCE_BYTES:
         raise OSError(errno.EFBIG, f"it would have {len(content)} bytes, and verify reads {MAX_EVIDENCE_BYTES}")
     replace_file(run_directory / EVIDENCE_NAME, content)
-    return WrittenEvidence.of(content)
+    return content
 
 
 def encode(document: JsonObject) -> bytes:
@@ -120,9 +167,3 @@ def _outcome(end: RunEnd) -> JsonObject:
         # Untrusted: the job writes its own report.
         "counts_by_the_job_itself": counts,
     }
-
-
-def plain(values: dict[str, object]) -> JsonObject:
-    """Convert to JSON types: tuples become lists; other types raise TypeError."""
-    converted: JsonObject = json.loads(json.dumps(values))
-    return converted

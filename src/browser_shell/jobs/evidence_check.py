@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
-from browser_shell.jobs.evidence import (
-    EVIDENCE_NAME,
-    FORMAT,
-    LOG_NAME,
-    MAX_EVIDENCE_BYTES,
-    OUTPUT_NAME,
-    WrittenEvidence,
-)
+from browser_shell.jobs.evidence import FORMAT, MAX_EVIDENCE_BYTES
 from browser_shell.jobs.output_files import UNLISTED_REASON, Collected, collect, hash_file
-from browser_shell.jobs.run_store import FACTS_NAME
+from browser_shell.jobs.run_store import EVIDENCE_NAME, FACTS_NAME, LOG_NAME, OUTPUT_NAME
 from browser_shell.policy.messages import printable
 from browser_shell.process.files import read_plain_file
 
@@ -50,7 +44,7 @@ def check_run(directory: Path) -> EvidenceVerdict:
     if content is None:
         verdict.problems.append(f"{EVIDENCE_NAME} is missing, too large or not a regular file: the run has no end")
         return verdict
-    verdict.sha256 = WrittenEvidence.of(content).sha256
+    verdict.sha256 = hashlib.sha256(content).hexdigest()
     try:
         document = parse_json(content.decode("utf-8"))
     except ValueError:

@@ -6,19 +6,43 @@ import json
 import os
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from browser_shell.core.json_values import JsonValue
-from browser_shell.jobs.evidence import EVIDENCE_NAME, RunFacts
+from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.process.files import replace_file
 
 FACTS_NAME = "run.json"
+EVIDENCE_NAME = "evidence.json"
+LOG_NAME = "job.log"
+OUTPUT_NAME = "output"
 MAX_KEPT_RUNS = 10_000
 """Bounds the time that listing all runs takes, however small they are."""
 _MIN_ENTRY_BYTES = 4096
 _MAX_FACTS_BYTES = 1024 * 1024
 _RUN_ID = re.compile(r"[0-9a-f]{8,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """Facts known before a run starts. Stored as run.json, in case the server dies during the run.
+
+    The defaults are for a run whose run.json was lost too.
+    """
+
+    run_id: str
+    start_time: str
+    subject: str = ""
+    tool: str = ""
+    parameters: JsonObject = field(default_factory=dict)
+    image: str = ""
+    limits: JsonObject = field(default_factory=dict)
+    policy_digest: str = ""
+
+    def as_json(self) -> JsonObject:
+        values = plain(asdict(self))
+        values["began"] = values.pop("start_time")
+        return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +167,9 @@ def _parse_facts(value: JsonValue) -> RunFacts:
     if not isinstance(parameters, dict) or not isinstance(limits, dict):
         raise TypeError("not objects")
     return RunFacts(**texts, parameters=parameters, limits=limits, start_time=str(value["began"]))
+
+
+def plain(values: dict[str, object]) -> JsonObject:
+    """Convert to JSON types: tuples become lists; other types raise TypeError."""
+    converted: JsonObject = json.loads(json.dumps(values))
+    return converted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,27 +14,28 @@ import anyio
 import anyio.to_thread
 import structlog
 
-from browser_shell.core.calls import CommandResult, ContainerJob, ToolCall
+from browser_shell.core.calls import CommandResult, ContainerJob, JobRunner, ToolCall
 from browser_shell.core.containers import ContainerOrder, ContainerReport
 from browser_shell.core.errors import (
+    ArgumentsInvalid,
     AuditUnavailable,
     BrowserShellError,
     EngineUnavailable,
     ErrorCode,
     RateLimited,
     SandboxUnavailable,
+    SandboxViolation,
 )
 from browser_shell.core.ports import Clock, ContainerEngine, ReportProgress
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind, utc_timestamp
-from browser_shell.jobs.answer import answer, limit_error
+from browser_shell.jobs.answer import OutputTail, answer, limit_error
 from browser_shell.jobs.command_line import RunnerCommand, runner_command
-from browser_shell.jobs.evidence import LOG_NAME, OUTPUT_NAME, RunEnd, RunFacts, plain
-from browser_shell.jobs.output_tail import OutputTail
-from browser_shell.jobs.run_closing import ClosedRun, RunCloser
-from browser_shell.jobs.run_store import RunStore
+from browser_shell.jobs.evidence import ClosedRun, RunCloser, RunEnd
+from browser_shell.jobs.run_store import LOG_NAME, OUTPUT_NAME, RunFacts, RunStore, plain
 from browser_shell.jobs.test_report import JobReport, read_report
-from browser_shell.jobs.workspace import Workspace
 from browser_shell.policy.document import SandboxSection
+from browser_shell.policy.jobs import path_of
+from browser_shell.policy.messages import quoted
 
 log = structlog.get_logger()
 
@@ -72,7 +74,8 @@ class ContainerSandbox:
     engine: ContainerEngine
     image: str
     """Local image id, resolved once at the start."""
-    workspace: Workspace
+    workspace: Path
+    """The directory whose tests are run: a resolved path without links. Jobs see it read-only."""
     store: RunStore
     closer: RunCloser
     rules: SandboxSection
@@ -99,7 +102,7 @@ class ContainerSandbox:
                     message=fault.public_message,
                     rule_id=fault.rule_id,
                     run_id=run.facts.run_id,
-                    evidence_sha256=closed.evidence.sha256,
+                    evidence_sha256=closed.evidence_sha256,
                 )
             except BaseException as error:
                 cancelled = isinstance(error, anyio.get_cancelled_exc_class())
@@ -114,7 +117,7 @@ class ContainerSandbox:
 
     async def _require_paths(self, call: ToolCall, plan: ContainerJob) -> None:
         try:
-            await anyio.to_thread.run_sync(self.workspace.require_paths, plan)
+            await anyio.to_thread.run_sync(require_paths, self.workspace, plan)
         except BrowserShellError as refusal:
             await self.append_record(replace(_record(RecordKind.MCP_COMMAND_BLOCKED, call), rule_id=refusal.rule_id))
             raise
@@ -156,7 +159,7 @@ class ContainerSandbox:
             image=self.image,
             argv=command.argv,
             environment=command.environment,
-            workspace=self.workspace.root,
+            workspace=self.workspace,
             output=directory / OUTPUT_NAME,
             log_path=directory / LOG_NAME,
             limits=limits,
@@ -249,20 +252,49 @@ class ContainerSandbox:
 
 
 def _result(run: _Run, report: ContainerReport, closed: ClosedRun) -> CommandResult:
-    run_id, sha256 = run.facts.run_id, closed.evidence.sha256
+    run_id, sha256 = run.facts.run_id, closed.evidence_sha256
     error = limit_error(report, run.order.limits, run_id)
     if error is not None:
         return replace(error, evidence_sha256=sha256)
-    data = answer(
-        run_id=run_id,
-        plan=run.plan,
-        report=report,
-        tests=run.tests,
-        output=run.output,
-        closed=closed,
-    )
+    data = answer(run_id=run_id, plan=run.plan, report=report, tests=run.tests, output=run.output, closed=closed)
     return CommandResult(exit_code=report.exit_code, data=data, run_id=run_id, evidence_sha256=sha256)
 
 
 def _record(kind: RecordKind, call: ToolCall) -> AuditRecord:
     return AuditRecord(kind=kind, call_id=call.call_id, subject=call.principal.subject, tool=call.tool)
+
+
+def require_paths(workspace: Path, plan: ContainerJob) -> None:
+    """Check that every path of the plan exists inside the workspace, after links are resolved.
+
+    In its container the job could not follow a link outside anyway. But "no such test" for such a link would reveal
+    which files exist outside.
+
+    Raises: ArgumentsInvalid, SandboxViolation.
+    """
+    project = _require_path(workspace, workspace, plan.project, "project")
+    if not project.is_dir():
+        raise ArgumentsInvalid(f"project: {quoted(plan.project)} is not a directory", rule_id="workspace.missing")
+    node = plan.runner is JobRunner.PLAYWRIGHT_NODE
+    for index, test in enumerate(plan.tests):
+        _require_path(workspace, project, path_of(test, node=node) or "..", f"tests[{index}]")
+
+
+def _require_path(workspace: Path, above: Path, path: str, field_name: str) -> Path:
+    try:
+        resolved = Path(os.path.realpath(above / path))
+        if not resolved.is_relative_to(workspace):
+            raise SandboxViolation(
+                f"{field_name}: {quoted(path)} leads out of the workspace", rule_id="workspace.outside"
+            )
+        if not resolved.exists():
+            raise ArgumentsInvalid(
+                f"{field_name}: there is no {quoted(path)} in the workspace", rule_id="workspace.missing"
+            )
+    except OSError as cause:
+        # A directory that this server may not enter, a name that is too long, or a loop of links.
+        raise ArgumentsInvalid(
+            f"{field_name}: {quoted(path)} cannot be looked up in the workspace: {cause.strerror}",
+            rule_id="workspace.missing",
+        ) from cause
+    return resolved

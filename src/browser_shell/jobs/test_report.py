@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 import structlog
 
 from browser_shell.core.json_values import JsonObject, JsonValue
-from browser_shell.jobs.output_tail import plain_text
 from browser_shell.process.files import read_plain_file
 
 MAX_REPORT_BYTES = 2 * 1024 * 1024
@@ -22,6 +22,8 @@ MAX_FAILURES = 50
 MAX_NAME_CHARACTERS = 300
 MAX_MESSAGE_CHARACTERS = 2_000
 MAX_DEPTH = 40
+# CSI and OSC sequences of ECMA-48: colours, titles, links.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\))")
 
 log = structlog.get_logger()
 
@@ -66,23 +68,22 @@ def read_report(output: Path, name: str) -> JobReport | None:
 
 
 def read_junit(content: bytes) -> JobReport | None:
-    """Parse pytest's XML; None when it is not valid. Entities and document types are refused."""
+    """Parse pytest's XML; None when it is not valid."""
     if _has_too_many(b"<", content):
         return None
-    tally = _JunitTally()
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartDoctypeDeclHandler = _refuse
-    parser.EntityDeclHandler = _refuse
-    parser.StartElementHandler = tally.begin
-    parser.EndElementHandler = tally.end
-    parser.CharacterDataHandler = tally.text
+    tally = _Tally()
+    parser = ElementTree.XMLParser(target=_BoundedTree())  # noqa: S314  the target refuses document types
     try:
-        parser.Parse(content, True)
-        return tally.report() if tally.is_junit else None
-    except (expat.ExpatError, ValueError, LookupError):
+        parser.feed(content)
+        root = parser.close()
+        if root.tag not in ("testsuites", "testsuite"):
+            return None
+        for case in root.iter("testcase"):
+            _count_junit(tally, case)
+    except (ElementTree.ParseError, ValueError, LookupError):
         # LookupError: an encoding that Python does not have, or that is not a text encoding.
         return None
+    return tally.report()
 
 
 def read_playwright(content: bytes) -> JobReport | None:
@@ -137,64 +138,44 @@ class _Tally:
         return JobReport(**self._counts, failures=tuple(self._failures), failures_left_out=self._left_out)
 
 
-class _JunitTally(_Tally):
-    """Handles the events of testsuite > testcase > failure, error, skipped."""
+class _BoundedTree(ElementTree.TreeBuilder):
+    """Refuses document types, and with them all declarations of entities, and elements that are nested too deeply."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_junit = False
         self._depth = 0
-        self._test = ""
-        self._outcome = ""
-        self._summary = ""
-        self._details: list[str] = []
-        self._details_room = 0
 
-    def begin(self, name: str, attributes: dict[str, str]) -> None:
+    def doctype(self, *_: object) -> None:
+        raise ValueError("a report has no document type")
+
+    def start(self, tag: str, attributes: dict[str, str], /) -> ElementTree.Element:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
-        if self._depth == 1:
-            self.is_junit = name in ("testsuites", "testsuite")
-        elif name == "testcase":
-            self._test = "::".join(filter(None, (attributes.get("classname", ""), attributes.get("name", ""))))
-            self._outcome = "passed"
-            self._summary, self._details = "", []
-        elif name in _JUNIT_OUTCOMES and self._outcome in ("passed", "skipped"):
-            self._outcome = _JUNIT_OUTCOMES[name]
-            self._summary = attributes.get("message", "")
-            self._details_room = MAX_MESSAGE_CHARACTERS
-        else:
-            self._details_room = 0
+        return super().start(tag, attributes)
 
-    def text(self, data: str) -> None:
-        if self._details_room > 0:
-            self._details.append(data[: self._details_room])
-            self._details_room -= len(data)
-
-    def end(self, name: str) -> None:
+    def end(self, tag: str, /) -> ElementTree.Element:
         self._depth -= 1
-        self._details_room = 0
-        if name != "testcase" or not self._outcome:
-            return
-        if self._outcome in ("failed", "errors"):
-            outcome = "timed_out" if self._summary.startswith("Failed: Timeout") else self._outcome
-            self.fail(outcome, self._test, self._summary or "".join(self._details))
-        else:
-            self.count(self._outcome)
-        self._outcome = ""
+        return super().end(tag)
 
 
-_JUNIT_OUTCOMES = {"failure": "failed", "error": "errors", "skipped": "skipped"}
+_JUNIT_FAILURES = {"failure": "failed", "error": "errors"}
 _PLAYWRIGHT_OUTCOMES = {"expected": "passed", "skipped": "skipped", "flaky": "flaky"}
+
+
+def _count_junit(tally: _Tally, case: ElementTree.Element) -> None:
+    failure = next((child for child in case if child.tag in _JUNIT_FAILURES), None)
+    if failure is None:
+        tally.count("passed" if case.find("skipped") is None else "skipped")
+        return
+    name = "::".join(filter(None, (case.get("classname"), case.get("name"))))
+    summary = failure.get("message", "")
+    outcome = "timed_out" if summary.startswith("Failed: Timeout") else _JUNIT_FAILURES[failure.tag]
+    tally.fail(outcome, name, summary or failure.text or "")
 
 
 def _has_too_many(delimiters: bytes, content: bytes) -> bool:
     return sum(content.count(delimiter) for delimiter in delimiters) > MAX_PARTS
-
-
-def _refuse(*_: object) -> None:
-    raise ValueError("a report has no document type and no entities")
 
 
 def _tests_in(suites: list[JsonValue]) -> Iterator[tuple[str, JsonObject]]:
@@ -235,6 +216,17 @@ def _joined(above: str, part: JsonObject) -> str:
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
+
+
+def plain_text(text: str) -> str:
+    """Remove escape sequences and replace control characters, so that no terminal interprets the text."""
+    return "\n".join(plain_line(line) for line in text.split("\n"))
+
+
+def plain_line(line: str) -> str:
+    """Clean one line. Text before a carriage return is dropped, as a terminal would overwrite it."""
+    last = _ESCAPES.sub("", line).rstrip("\r").rsplit("\r", 1)[-1]
+    return "".join(letter if letter.isprintable() or letter == "\t" else "�" for letter in last)
 
 
 READERS: dict[str, Callable[[bytes], JobReport | None]] = {".xml": read_junit, ".json": read_playwright}

@@ -13,9 +13,8 @@ from browser_shell.core.containers import MIB
 from browser_shell.core.errors import AuditUnavailable, EngineUnavailable, SandboxUnavailable
 from browser_shell.core.ports import AuditLog, Clock, ContainerEngine
 from browser_shell.core.records import AuditRecord, RecordKind, utc_timestamp
-from browser_shell.jobs.evidence import EVIDENCE_NAME, RunEnd, RunFacts
-from browser_shell.jobs.run_closing import RunCloser
-from browser_shell.jobs.run_store import FACTS_NAME, RunStore, is_run_id, runs_to_remove
+from browser_shell.jobs.evidence import RunCloser, RunEnd
+from browser_shell.jobs.run_store import EVIDENCE_NAME, FACTS_NAME, RunFacts, RunStore, is_run_id, runs_to_remove
 from browser_shell.policy.document import RetentionSection
 
 UPKEEP_SECONDS = 60.0

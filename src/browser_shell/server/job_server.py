@@ -16,11 +16,10 @@ from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.egress.dialer import SystemResolver
 from browser_shell.hooks.chain import JOB_GROUP, installed_hooks, job_chain
 from browser_shell.jobs.containers.engine import DisposableContainers, ServerLock
-from browser_shell.jobs.run_closing import RunCloser
+from browser_shell.jobs.evidence import RunCloser
 from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
-from browser_shell.jobs.workspace import Workspace
 from browser_shell.pipeline import Pipeline
 from browser_shell.policy.jobs import JobPolicy
 from browser_shell.process.accounts import (
@@ -127,8 +126,8 @@ async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
             background.cancel_scope.cancel()
 
 
-def open_workspace(settings: Settings) -> Workspace:
-    """Check the workspace directory. Raises: ConfigurationInvalid for a directory that jobs must not see."""
+def open_workspace(settings: Settings) -> Path:
+    """Return the resolved workspace. Raises: ConfigurationInvalid for a directory that jobs must not see."""
     directory = settings.jobs.workspace
     if directory is None:
         raise ConfigurationInvalid("BROWSER_SHELL_WORKSPACE: must name the directory whose tests are run (--workspace)")
@@ -144,7 +143,7 @@ def open_workspace(settings: Settings) -> Workspace:
     for path in private:
         if path.resolve().is_relative_to(root):
             raise ConfigurationInvalid(f"BROWSER_SHELL_WORKSPACE: {root} holds {path}, which jobs must not see")
-    return Workspace(root=root)
+    return root
 
 
 def engine_address(settings: Settings) -> str:

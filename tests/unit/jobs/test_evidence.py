@@ -25,7 +25,7 @@ END = RunEnd(end="exited", complete=True, ended="", report=REPORT)
 
 def write(output: Path) -> int:
     """Write the evidence and return its size."""
-    return write_evidence(output.parent, compose(run_facts(), END, collect(output), None)).size
+    return len(write_evidence(output.parent, compose(run_facts(), END, collect(output), None)))
 
 
 def fill(output: Path, *, letter: bytes, suffix: bytes, directories: bool) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -25,6 +28,7 @@ from browser_shell.core.errors import (
 from browser_shell.core.ports import ignore_progress
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.jobs import test_report as job_reports
+from browser_shell.jobs.sandbox import require_paths
 from browser_shell.jobs.test_report import JobReport
 from support.fake_engine import HangingEngine, LostEngine, ScriptedEngine
 from support.fakes import FullDiskAudit, RecordingAudit
@@ -294,3 +298,51 @@ async def test_reports_are_parsed_one_at_a_time(tmp_path: Path, monkeypatch: pyt
             release.set()
     assert counts == [0, 1]
     assert [run.finished for run in bench.store.runs()] == [True, True]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    return root
+
+
+@pytest.mark.promise("jobs:paths-stay-inside")
+def test_a_link_that_leads_out_of_the_workspace_is_a_violation(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (workspace / "out").symlink_to(tmp_path / "elsewhere")
+    (workspace / "p").mkdir()
+    (workspace / "p" / "up").symlink_to("..")
+    (workspace / "p" / "passwd.py").symlink_to("/etc/passwd")
+    for job in (a_job(project="out"), a_job(project="p", tests=("passwd.py",))):
+        with pytest.raises(SandboxViolation) as refused:
+            require_paths(workspace, job)
+        assert refused.value.rule_id == "workspace.outside"
+    require_paths(workspace, a_job(project="p", tests=("up/p",)))
+
+
+@pytest.mark.parametrize("job", [{"project": "none"}, {"project": "file"}, {"tests": ("none.py::a",)}])
+def test_a_missing_path_is_a_bad_argument(workspace: Path, job: dict[str, Any]) -> None:
+    (workspace / "file").touch()
+    with pytest.raises(ArgumentsInvalid):
+        require_paths(workspace, a_job(**job))
+
+
+def test_a_name_that_is_too_long_is_a_bad_argument(workspace: Path) -> None:
+    with pytest.raises(ArgumentsInvalid, match=r"^project: .*File name too long") as refused:
+        require_paths(workspace, a_job(project="a" * 300))
+    assert refused.value.rule_id == "workspace.missing"
+
+
+def test_a_directory_without_access_is_a_bad_argument(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_stat = Path.stat
+
+    def denied_stat(path: Path, **options: bool) -> os.stat_result:
+        # Simulated, because root may enter every directory.
+        if path.name == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real_stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", denied_stat)
+    with pytest.raises(ArgumentsInvalid, match=r"^tests\[0\]: .*Permission denied"):
+        require_paths(workspace, a_job(tests=("closed",)))

@@ -13,6 +13,7 @@ from browser_shell.jobs.test_report import (
     MAX_FAILURES,
     MAX_PARTS,
     MAX_REPORT_BYTES,
+    plain_text,
     read_junit,
     read_playwright,
     read_report,
@@ -153,3 +154,17 @@ def test_a_parser_error_means_no_report(
     assert read_report(tmp_path, "junit.xml") is not None
     monkeypatch.setitem(job_reports.READERS, ".xml", fail)
     assert read_report(tmp_path, "junit.xml") is None
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("10 %\r100 %\r", "100 %"),
+        ("a\x00b\tc", "a\N{REPLACEMENT CHARACTER}b\tc"),
+        ("one\n\x1b[2Jtwo", "one\ntwo"),
+    ],
+)
+def test_control_sequences_are_removed(written: str, plain: str) -> None:
+    assert plain_text(written) == plain

@@ -58,7 +58,7 @@ def test_a_workspace_that_holds_files_of_the_server_is_refused(tmp_path: Path, n
     work = tmp_path / "work"
     work.mkdir()
     value = f"unix://{work / inside}" if name == "BROWSER_SHELL_ENGINE" else str(work / inside)
-    assert open_workspace(settings(tmp_path, BROWSER_SHELL_WORKSPACE=str(work))).root == work.resolve()
+    assert open_workspace(settings(tmp_path, BROWSER_SHELL_WORKSPACE=str(work))) == work.resolve()
     with pytest.raises(ConfigurationInvalid, match="must not see"):
         open_workspace(settings(tmp_path, **{"BROWSER_SHELL_WORKSPACE": str(work), name: value}))
 

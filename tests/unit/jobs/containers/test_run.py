@@ -11,9 +11,9 @@ import anyio
 from aiodocker.stream import Message
 
 from browser_shell.core.containers import ContainerLimits, ContainerOrder
+from browser_shell.jobs.answer import OutputTail
 from browser_shell.jobs.containers.engine_api import ContainerState
 from browser_shell.jobs.containers.run import ContainerRun
-from browser_shell.jobs.output_tail import OutputTail
 from support.fake_engine import IMAGE
 from support.fakes import FakeClock
 from support.job_plans import RUN
