@@ -16,7 +16,7 @@ import anyio
 import structlog
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
-from browser_shell.core.decisions import Requester
+from browser_shell.core.decisions import NO_ANSWER_RULE, Requester
 from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, join_streams
 from browser_shell.egress.dialer import Dialer, Dialled, EgressDenied, EgressFailed
 from browser_shell.egress.forward import Upstream, exchange
@@ -42,9 +42,9 @@ _LINGER_SECONDS = 1.0
 _ACCEPT_RETRY_SECONDS = 0.1
 _TLS_HANDSHAKE = b"\x16"
 _NOT_IN_AN_AUTHORITY = frozenset("/\\?#@")
-_BLOCKED_PAGE = """<!doctype html><meta charset=utf-8><title>Blocked by policy</title>
+_REFUSAL_PAGE = """<!doctype html><meta charset=utf-8><title>{title}</title>
 <body style="font:16px/1.5 sans-serif;max-width:40em;margin:4em auto;padding:0 1em">
-<h1>Blocked by policy</h1><p>{reason}</p><p>Rule: <code>{rule}</code></p></body>
+<h1>{title}</h1><p>{reason}</p><p>Rule: <code>{rule}</code></p></body>
 """
 
 
@@ -156,8 +156,9 @@ class EgressProxy:
             return await self.dialer.dial(requester, url)
         except EgressDenied as denied:
             decision = denied.decision
-            page = _BLOCKED_PAGE.format(reason=escape(decision.reason), rule=escape(decision.rule_id))
-            raise _Refused(403, "Blocked by policy", page) from denied
+            title = "Host not found" if decision.rule_id == NO_ANSWER_RULE else "Blocked by policy"
+            page = _REFUSAL_PAGE.format(title=title, reason=escape(decision.reason), rule=escape(decision.rule_id))
+            raise _Refused(403, title, page) from denied
         except EgressFailed as failed:
             # The empty body makes the browser report a failed navigation instead of showing a page.
             raise _Refused(502, "Bad Gateway") from failed

@@ -183,6 +183,16 @@ async def test_client_that_still_uploads_receives_the_refusal() -> None:
         assert b"address.private" in await read_all(client)
 
 
+@pytest.mark.parametrize(
+    ("host", "title"), [("nowhere.example", b"Host not found"), ("10.0.0.1", b"Blocked by policy")]
+)
+async def test_refusal_page_separates_unknown_hosts_from_blocked_ones(host: str, title: bytes) -> None:
+    async with running_proxy(resolver=ScriptedResolver({})) as proxy:
+        received = await proxy.exchange(f"GET http://{host}/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert received.startswith(b"HTTP/1.1 403 " + title)
+    assert b"<title>" + title + b"</title>" in received
+
+
 async def test_reason_on_the_blocked_page_is_escaped() -> None:
     async with running_proxy() as proxy:
         received = await proxy.exchange(b"GET http://10.0.0.1<script>/ HTTP/1.1\r\nHost: x\r\n\r\n")
