@@ -17,9 +17,9 @@ from starlette.websockets import WebSocket
 
 from browser_shell.core.access import SessionWindow, TicketGrant, ViewMode
 from browser_shell.core.ports import AuditLog, Clock
-from browser_shell.viewer.activity import RecentActivity
 from browser_shell.viewer.app import build_viewer_app
 from browser_shell.viewer.bridge import VncBridge
+from browser_shell.viewer.messages import RecentActivity
 from browser_shell.viewer.takeover import Takeover
 from support.fakes import FakeClock, RecordingAudit
 

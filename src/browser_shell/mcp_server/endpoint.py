@@ -26,9 +26,16 @@ from browser_shell.core.errors import CallRefused, UnknownTool
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import CallHandler, Clock, NewId, ToolDescription
 from browser_shell.core.records import trace_id_of
-from browser_shell.mcp_server.json_rpc import MAX_MESSAGE_BYTES, error_response, is_message, parse_message
+from browser_shell.mcp_server.json_rpc import (
+    MAX_MESSAGE_BYTES,
+    error_response,
+    is_message,
+    parse_message,
+    wire_error,
+    wire_result,
+    wire_tool,
+)
 from browser_shell.mcp_server.legacy_sessions import MAX_SESSIONS, LegacySessions
-from browser_shell.mcp_server.results import wire_error, wire_result, wire_tool
 
 SERVER_NAME = "browser-shell"
 INSTRUCTIONS = (

@@ -58,9 +58,9 @@ from browser_shell.server.common import AssembledServer, SystemClock, new_call_i
 from browser_shell.settings import JOBS_DIRECTORY, Settings, driver_digest
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
-from browser_shell.viewer.activity import RecentActivity
 from browser_shell.viewer.app import build_viewer_app
 from browser_shell.viewer.bridge import VncBridge
+from browser_shell.viewer.messages import RecentActivity
 from browser_shell.viewer.takeover import Takeover
 
 _FIRST_START_SECONDS = 25.0

@@ -34,7 +34,7 @@ from browser_shell.server.common import AssembledServer, SystemClock, open_audit
 from browser_shell.settings import JOBS_DIRECTORY, Settings
 from browser_shell.tools.job_tools import job_tools
 from browser_shell.tools.registry import ToolRegistry
-from browser_shell.viewer.activity import RecentActivity
+from browser_shell.viewer.messages import RecentActivity
 
 INSTRUCTIONS = (
     "Two tools run tests of one workspace, each call in a fresh container without network: run_pytest and "

@@ -17,8 +17,8 @@ from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable
 from browser_shell.core.ports import AuditLog, Clock, NewId, SessionWindows
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.viewer.activity import RecentActivity
 from browser_shell.viewer.messages import (
+    RecentActivity,
     RequestRefused,
     ViewerRequest,
     ViewerState,
@@ -204,16 +204,16 @@ class VncBridge:
     async def _handle_request(self, viewer: _Viewer, text: str) -> CloseReason | None:
         if not viewer.has_messages:
             return NOT_UNDERSTOOD
-        parsed = parse_request(text)
+        request, session_id = parse_request(text)
         if viewer.control is None:
             return VIEW_ONLY
-        match parsed.request:
+        match request:
             case ViewerRequest.TAKE_OVER:
                 await viewer.control.take_over()
             case ViewerRequest.HAND_BACK:
-                await viewer.control.hand_back()
+                await viewer.control.release("handed back")
             case ViewerRequest.RAISE:
-                await self.windows.bring_to_front(viewer.grant.subject, parsed.session_id)
+                await self.windows.bring_to_front(viewer.grant.subject, session_id)
         return None
 
     async def _send_updates(self, viewer: _Viewer) -> CloseReason:

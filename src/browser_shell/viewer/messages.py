@@ -1,18 +1,21 @@
-"""Messages between the server and the page besides the picture: JSON in text frames."""
+"""Messages between the server and the page besides the picture (JSON in text frames), and the latest calls in them."""
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from browser_shell.core.access import SessionWindow, TicketGrant
+from browser_shell.core.access import Activity, SessionWindow, TicketGrant
 from browser_shell.core.errors import BrowserShellError
 from browser_shell.core.json_values import JsonObject
-from browser_shell.viewer.activity import Entry
 
 MAX_REQUEST_CHARACTERS = 1024
+MAX_ENTRIES_PER_SUBJECT = 50
+MAX_SUBJECTS = 256
 
 
 class RequestRefused(BrowserShellError):
@@ -28,15 +31,6 @@ class ViewerRequest(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedRequest:
-    """A request with its argument."""
-
-    request: ViewerRequest
-    session_id: str = ""
-    """The session whose window to raise."""
-
-
-@dataclass(frozen=True, slots=True)
 class ViewerState:
     """State shown besides the picture. It is sent again whenever it changes."""
 
@@ -49,8 +43,35 @@ class ViewerState:
     windows: tuple[SessionWindow, ...]
 
 
-def parse_request(text: str) -> ParsedRequest:
-    """Raises: RequestRefused."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One activity with its sequence number. Numbers only grow."""
+
+    number: int
+    activity: Activity
+
+
+class RecentActivity:
+    """Keeps the latest entries of the most recently active subjects."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._by_subject: OrderedDict[str, deque[Entry]] = OrderedDict()
+
+    def add(self, activity: Activity) -> None:
+        entries = self._by_subject.setdefault(activity.subject, deque(maxlen=MAX_ENTRIES_PER_SUBJECT))
+        entries.append(Entry(next(self._numbers), activity))
+        self._by_subject.move_to_end(activity.subject)
+        if len(self._by_subject) > MAX_SUBJECTS:
+            self._by_subject.popitem(last=False)
+
+    def entries_after(self, subject: str, number: int = 0) -> list[Entry]:
+        """Return the subject's entries with a higher number, oldest first."""
+        return [entry for entry in self._by_subject.get(subject, ()) if entry.number > number]
+
+
+def parse_request(text: str) -> tuple[ViewerRequest, str]:
+    """Return a request, and the session whose window it raises or ''. Raises: RequestRefused."""
     if len(text) > MAX_REQUEST_CHARACTERS:
         raise RequestRefused("the request is too long")
     try:
@@ -61,7 +82,7 @@ def parse_request(text: str) -> ParsedRequest:
         raise RequestRefused("unknown request") from invalid
     if not isinstance(session_id, str):
         raise RequestRefused("the session is not named by its id")
-    return ParsedRequest(request, session_id)
+    return request, session_id
 
 
 def hello_message(grant: TicketGrant, *, now: float, control_idle_seconds: float) -> str:

@@ -100,13 +100,9 @@ class ViewerControl:
         return True
 
     async def take_over(self) -> None:
-        """Take control until `hand_back`. Raises: AuditUnavailable."""
+        """Take control until `release`. Raises: AuditUnavailable."""
         self.control_expires_at = self.clock.monotonic() + MAX_TAKEOVER_SECONDS
         await self._record_start("button")
-
-    async def hand_back(self) -> None:
-        """Raises: AuditUnavailable."""
-        await self.release("handed back")
 
     async def release(self, why: str) -> None:
         """End control now. Raises: AuditUnavailable."""

@@ -5,9 +5,11 @@ import json
 import pytest
 
 from browser_shell.core.access import Activity, SessionWindow, TicketGrant, ViewMode
-from browser_shell.viewer.activity import Entry
 from browser_shell.viewer.messages import (
-    ParsedRequest,
+    MAX_ENTRIES_PER_SUBJECT,
+    MAX_SUBJECTS,
+    Entry,
+    RecentActivity,
     RequestRefused,
     ViewerRequest,
     ViewerState,
@@ -21,12 +23,12 @@ from browser_shell.viewer.messages import (
 @pytest.mark.parametrize(
     ("text", "parsed"),
     [
-        ('{"type":"take_over"}', ParsedRequest(ViewerRequest.TAKE_OVER)),
-        ('{"type":"hand_back"}', ParsedRequest(ViewerRequest.HAND_BACK)),
-        ('{"type":"raise","session":"s1"}', ParsedRequest(ViewerRequest.RAISE, "s1")),
+        ('{"type":"take_over"}', (ViewerRequest.TAKE_OVER, "")),
+        ('{"type":"hand_back"}', (ViewerRequest.HAND_BACK, "")),
+        ('{"type":"raise","session":"s1"}', (ViewerRequest.RAISE, "s1")),
     ],
 )
-def test_request_is_parsed(text: str, parsed: ParsedRequest) -> None:
+def test_request_is_parsed(text: str, parsed: tuple[ViewerRequest, str]) -> None:
     assert parse_request(text) == parsed
 
 
@@ -94,3 +96,37 @@ def test_state_message_lists_sessions_with_their_idle_time() -> None:
         "open_sessions": 3,
         "sessions": [{"id": "s1", "host": "a.example", "title": "A", "idle_seconds": 10, "front": True}],
     }
+
+
+def an_activity(subject: str = "alice", what: str = "open") -> Activity:
+    return Activity(at=1.0, subject=subject, session_id="s1", what=what, result="ok")
+
+
+def test_subject_sees_only_its_own_entries_in_order() -> None:
+    feed = RecentActivity()
+    for what in ("open", "click"):
+        feed.add(an_activity("alice", what))
+    feed.add(an_activity("bob", "close"))
+    assert [entry.activity.what for entry in feed.entries_after("alice")] == ["open", "click"]
+    assert [entry.activity.what for entry in feed.entries_after("bob")] == ["close"]
+    assert feed.entries_after("carol") == []
+
+
+def test_only_later_entries_are_returned() -> None:
+    feed = RecentActivity()
+    feed.add(an_activity(what="open"))
+    (first,) = feed.entries_after("alice")
+    assert feed.entries_after("alice", first.number) == []
+    feed.add(an_activity(what="click"))
+    assert [entry.activity.what for entry in feed.entries_after("alice", first.number)] == ["click"]
+
+
+def test_oldest_entries_and_least_recent_subjects_are_dropped() -> None:
+    feed = RecentActivity()
+    for number in range(MAX_ENTRIES_PER_SUBJECT + 5):
+        feed.add(an_activity(what=str(number)))
+    assert next(entry.activity.what for entry in feed.entries_after("alice")) == "5"
+    for number in range(MAX_SUBJECTS):
+        feed.add(an_activity(subject=f"s{number}"))
+    assert feed.entries_after("alice") == []
+    assert feed.entries_after("s0")

@@ -54,7 +54,7 @@ async def test_takeover_lasts_until_it_is_handed_back() -> None:
         clock.advance(600)
         assert takeover.seconds_left() == TAKEOVER_RETRY_SECONDS
         await control.on_input()
-        await control.hand_back()
+        await control.release("handed back")
         assert takeover.seconds_left() == 0
 
 
@@ -90,9 +90,9 @@ async def test_agents_wait_until_every_viewer_has_handed_back() -> None:
     ):
         await first.take_over()
         await second.take_over()
-        await first.hand_back()
+        await first.release("handed back")
         assert takeover.seconds_left() > 0
-        await second.hand_back()
+        await second.release("handed back")
         assert takeover.seconds_left() == 0
 
 
@@ -106,7 +106,7 @@ async def test_each_control_period_has_one_start_and_one_end_record() -> None:
         await control.record_end()
         await control.record_end()
         await control.take_over()
-        await control.hand_back()
+        await control.release("handed back")
     assert [(record.kind, record.subcommand, record.duration_ms) for record in audit.records] == [
         (RecordKind.TAKEOVER_BEGUN, "input", None),
         (RecordKind.TAKEOVER_ENDED, "idle", 10_000),
