@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -17,7 +18,6 @@ from browser_shell.core.errors import (
     BrowserShellError,
     BudgetExceeded,
     CallRefused,
-    ErrorCode,
     ExecutionTimedOut,
     HookFailed,
     TryLater,
@@ -130,27 +130,19 @@ class Pipeline(Generic[PlanT]):
         state.judged_ms = self._milliseconds_since(state.started_at)
         await self._record(state, RecordKind.SANDBOX_EXEC)
         result = await self._execute(state, state.lease, plan, report_progress)
-        return await self._run_after_hooks(state.call, plan, result)
+        with _hook_failures(state.call, "hook.after", "the command ran, but a hook failed, so its result is withheld"):
+            return await self.hooks.after(state.call, plan, result)
 
     async def _allowed_plan(self, state: _CallState[PlanT], tool: Tool[PlanT]) -> PlanT:
         """Plan the call and judge the plan. Raises: CallRefused."""
         state.plan = tool.plan(state.call.arguments)
-        state.plan = await self._run_before_hooks(state.call, state.plan)
+        with _hook_failures(state.call, "hook.before", "a hook failed before the command; nothing ran"):
+            state.plan = await self.hooks.before(state.call, state.plan)
         decision = self.policy.decide(state.plan, await self._resolve_hosts(state.plan))
         if not decision.allowed:
             raise refusal_of(decision)
         refuse_while_human_controls(self.human)
         return state.plan
-
-    async def _run_before_hooks(self, call: ToolCall, plan: PlanT) -> PlanT:
-        try:
-            with anyio.fail_after(HOOKS_SECONDS):
-                return await self.hooks.before(call, plan)
-        except CallRefused:
-            raise
-        except Exception as error:
-            log.exception("before_hook_failed", call_id=call.call_id)
-            raise HookFailed("a hook failed before the command; nothing ran", rule_id="hook.before") from error
 
     async def _resolve_hosts(self, plan: PlanT) -> dict[str, Sequence[IpAddress]]:
         addresses: dict[str, Sequence[IpAddress]] = dict.fromkeys(self.policy.hosts_to_resolve(plan), ())
@@ -172,17 +164,6 @@ class Pipeline(Generic[PlanT]):
                 raise ExecutionTimedOut(f"{plan.name} did not end within {plan.timeout_seconds} s")
         finally:
             state.ran_ms = self._milliseconds_since(execution_started_at)
-
-    async def _run_after_hooks(self, call: ToolCall, plan: PlanT, result: CommandResult) -> CommandResult:
-        try:
-            with anyio.fail_after(HOOKS_SECONDS):
-                return await self.hooks.after(call, plan, result)
-        except CallRefused:
-            raise
-        except Exception as error:
-            log.exception("after_hook_failed", call_id=call.call_id)
-            message = "the command ran, but a hook failed on its result, which is withheld"
-            raise HookFailed(message, rule_id="hook.after") from error
 
     async def _finish(self, state: _CallState[PlanT]) -> None:
         """Release the lease, write the last record and show the call to viewers. Runs for cancelled calls, too."""
@@ -247,6 +228,19 @@ class Pipeline(Generic[PlanT]):
 
     def _milliseconds_since(self, start: float) -> float:
         return round((self.clock.monotonic() - start) * 1000, 1)
+
+
+@contextmanager
+def _hook_failures(call: ToolCall, rule_id: str, message: str) -> Iterator[None]:
+    """Limit the time of hooks, and raise HookFailed for all their errors but CallRefused."""
+    try:
+        with anyio.fail_after(HOOKS_SECONDS):
+            yield
+    except CallRefused:
+        raise
+    except Exception as error:
+        log.exception("hook_failed", call_id=call.call_id, rule_id=rule_id)
+        raise HookFailed(message, rule_id=rule_id) from error
 
 
 def _redacting(report_progress: ReportProgress) -> ReportProgress:
@@ -320,14 +314,10 @@ def _stderr(result: CommandResult) -> str:
     message = _valid_unicode(redact_text(result.message))
     if result.error is None:
         return message
-    return _error_message(result.error, message, result.rule_id)
-
-
-def _error_message(error: ErrorCode, reason: str, rule_id: str) -> str:
-    rule = f" (rule {rule_id})" if rule_id else ""
-    if len(reason) > MAX_REASON_CHARACTERS:
-        reason = f"{reason[:MAX_REASON_CHARACTERS]}…[{len(reason) - MAX_REASON_CHARACTERS} characters cut]"
-    return f"{error.name}: {reason}{rule}\n{error.advice}"
+    if len(message) > MAX_REASON_CHARACTERS:
+        message = f"{message[:MAX_REASON_CHARACTERS]}…[{len(message) - MAX_REASON_CHARACTERS} characters cut]"
+    rule = f" (rule {result.rule_id})" if result.rule_id else ""
+    return f"{result.error.name}: {message}{rule}\n{result.error.advice}"
 
 
 def _valid_unicode(text: str) -> str:

@@ -20,7 +20,7 @@ from anyio.from_thread import start_blocking_portal
 
 from browser_shell.http.gateway import GatewaySettings
 from browser_shell.http.routes import parse_trusted_hosts
-from browser_shell.http.tokens import access_by_key
+from browser_shell.http.tokens import TokenAuthenticator, read_public_key
 from browser_shell.server.common import SystemClock
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
@@ -63,9 +63,8 @@ def keys() -> Keys:
 @contextmanager
 def running(keys: Keys, **claims: str) -> Iterator[Target]:
     """Run a gateway with the settings that the corpus assumes."""
-    access = access_by_key(
-        env_value(keys.good),
-        algorithm="RS256",
+    authenticator = TokenAuthenticator(
+        key=read_public_key(env_value(keys.good), "RS256"),
         audience=claims.get("audience"),
         issuer=claims.get("issuer"),
         clock=SystemClock(),
@@ -74,7 +73,7 @@ def running(keys: Keys, **claims: str) -> Iterator[Target]:
     with start_blocking_portal() as portal:
         front = serving(
             pipeline,
-            authenticator=access.authenticator,
+            authenticator=authenticator,
             settings=GatewaySettings(trusted_hosts=parse_trusted_hosts(listen="127.0.0.1", origins=[CONSOLE])),
             viewer=stub_viewer,
             clock=SystemClock(),

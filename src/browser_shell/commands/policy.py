@@ -108,14 +108,12 @@ async def check_line(line: bytes, *, policy: PolicyDocument, resolver: Resolver)
         return Verdict(case_id=case_id, decision=denied(error.rule_id, error.public_message))
 
 
-def run_check(
-    stdin: BinaryIO, stdout: TextIO, *, policy_path: Path | None, explain: bool, stderr: TextIO | None = None
-) -> int:
+def run_check(stdin: BinaryIO, stdout: TextIO, *, policy_path: Path | None, explain: bool) -> int:
     """Judge every line of stdin. Return 0, or 2 if the policy file cannot be read."""
     try:
         policy = PolicyDocument() if policy_path is None else _read_policy(policy_path)
     except ConfigurationInvalid as error:
-        (stderr or sys.stderr).write(f"{printable(error.public_message)}\n")
+        sys.stderr.write(f"{printable(error.public_message)}\n")
         return 2
     anyio.run(_print_all, stdin, stdout, policy, explain)
     return 0

@@ -157,12 +157,6 @@ class Access:
     token: str | None = None
 
 
-def access_by_key(public_key: str, *, algorithm: str, audience: str | None, issuer: str | None, clock: Clock) -> Access:
-    """Accept tokens that the private half of JWT_PUBLIC_KEY signed. Raises: ConfigurationInvalid."""
-    key = read_public_key(public_key, algorithm)
-    return Access(authenticator=TokenAuthenticator(key=key, clock=clock, audience=audience, issuer=issuer))
-
-
 def throwaway_access(*, clock: Clock) -> Access:
     """Make a key pair, sign one token with it and discard the private key."""
     private = make_private_key("EdDSA")

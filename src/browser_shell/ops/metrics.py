@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ from browser_shell.core.calls import ToolCall, ToolOutcome
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.ports import CallHandler, Clock, ReportProgress, ToolDescription, ignore_progress
 from browser_shell.http1.heads import write_final_response
+from browser_shell.policy.addresses import Endpoint, parse_endpoint
 
 BUCKETS_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _REQUEST_SECONDS = 5
@@ -73,10 +73,10 @@ class CountedCalls:
     def tools(self) -> Sequence[ToolDescription]:
         return self.handler.tools()
 
-    async def handle(self, call: ToolCall, tell: ReportProgress = ignore_progress) -> ToolOutcome:
+    async def handle(self, call: ToolCall, report_progress: ReportProgress = ignore_progress) -> ToolOutcome:
         started_at, result = self.clock.monotonic(), "CANCELLED"
         try:
-            outcome = await self.handler.handle(call, tell)
+            outcome = await self.handler.handle(call, report_progress)
             result = "ok" if outcome.error is None else outcome.error.name
         except BrowserShellError as refused:
             result = refused.code.name
@@ -86,33 +86,25 @@ class CountedCalls:
         return outcome
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsAddress:
-    host: str
-    port: int
-
-
-def read_metrics_address(text: str) -> MetricsAddress | None:
+def read_metrics_address(text: str) -> Endpoint | None:
     """Parse METRICS_ADDRESS, such as `127.0.0.1:9464`; None for an empty text.
 
     Raises: ConfigurationInvalid, also for a public address.
     """
     if not text:
         return None
-    host, _, port = text.rpartition(":")
     try:
-        address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
-    except ValueError as cause:
-        raise ConfigurationInvalid(f"METRICS_ADDRESS: {text[:60]!r} is not address:port") from cause
-    if not (port.isascii() and port.isdigit() and 0 <= int(port) <= 65535):
-        raise ConfigurationInvalid(f"METRICS_ADDRESS: {text[:60]!r} is not address:port")
+        endpoint = parse_endpoint(text)
+    except ValueError as problem:
+        raise ConfigurationInvalid(f"METRICS_ADDRESS: {text[:60]!r} {problem}") from problem
+    address = endpoint.address
     if address.is_unspecified or not (address.is_loopback or address.is_private):
         raise ConfigurationInvalid("METRICS_ADDRESS: must be a loopback or private address: metrics have no tokens")
-    return MetricsAddress(str(address), int(port))
+    return endpoint
 
 
 async def serve_metrics(
-    address: MetricsAddress,
+    address: Endpoint,
     metrics: Metrics,
     *,
     sessions_open: Callable[[], int],
@@ -130,7 +122,7 @@ async def serve_metrics(
                     log.debug("metrics_client_disconnected")
 
     try:
-        listener = await anyio.create_tcp_listener(local_host=address.host, local_port=address.port)
+        listener = await anyio.create_tcp_listener(local_host=str(address.address), local_port=address.port)
     except OSError as cause:
         raise ConfigurationInvalid(f"METRICS_ADDRESS: cannot listen there: {cause.strerror}") from cause
     async with listener:

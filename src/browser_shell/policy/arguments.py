@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from browser_shell.core.calls import SESSION_ID_PATTERN
@@ -33,6 +33,16 @@ class Range:
 
     def schema(self) -> JsonObject:
         return {"type": "integer", "minimum": self.least, "maximum": self.most, "default": self.default}
+
+
+def object_schema(properties: JsonObject, *, required: Iterable[str] | None = None) -> JsonObject:
+    """Return an object schema without further properties. By default all properties are required."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties if required is None else required),
+        "additionalProperties": False,
+    }
 
 
 TIMEOUT_SECONDS = Range(least=1, most=120, default=30)

@@ -77,7 +77,7 @@ def canonical_host(text: str) -> str:
         raise ValueError("is not a valid host name") from cause
     if url.host_type != HostType.DEFAULT:
         raise ValueError("must be a name, not an address")
-    host = without_final_dot(url.hostname)
+    host = url.hostname.removesuffix(".")
     problem = name_problem(host)
     if problem:
         raise ValueError(problem)
@@ -90,10 +90,6 @@ def canonical_suffix(text: str) -> str:
     Raises: ValueError naming the problem.
     """
     return "." + canonical_host(text.removeprefix("."))
-
-
-def without_final_dot(host: str) -> str:
-    return host.removesuffix(".")
 
 
 def name_problem(host: str) -> str:

@@ -95,7 +95,8 @@ class UrlPolicy:
         if target.address is None:
             return None
         if self._exempt(target.address, target.port):
-            return _exempted(target.host)
+            reason = f"open.unsafe_allow_addresses covers {target.host}"
+            return Decision(allowed=True, rule_id="address.unsafe_allowed", reason=reason)
         decision = classify(target.address)
         if decision.allowed and self._has_allowlist:
             return denied("host.allowlist", f"{target.host} is an address, and only listed names may be opened")
@@ -135,7 +136,3 @@ class UrlPolicy:
 
     def _exempt(self, address: IpAddress, port: int) -> bool:
         return any(exemption.covers(address, port) for exemption in self._exemptions)
-
-
-def _exempted(host: str) -> Decision:
-    return Decision(allowed=True, rule_id="address.unsafe_allowed", reason=f"open.unsafe_allow_addresses covers {host}")

@@ -13,7 +13,7 @@ from ada_url import URL, HostType
 
 from browser_shell.core.calls import UrlTarget
 from browser_shell.core.errors import ArgumentsInvalid, CallRefused, PolicyBlocked
-from browser_shell.policy.hosts import name_problem, without_final_dot
+from browser_shell.policy.hosts import name_problem
 from browser_shell.policy.messages import quoted
 
 MAX_URL_CHARACTERS = 8192
@@ -89,7 +89,7 @@ def _parse_url(text: str) -> URL:
 
 
 def _web_target(url: URL, scheme: str) -> UrlTarget:
-    host = without_final_dot(url.hostname)
+    host = url.hostname.removesuffix(".")
     address = _literal(url, host)
     problem = name_problem(host) if address is None else ""
     if problem:

@@ -23,7 +23,7 @@ from browser_shell.core.ports import AuditLog, CallHandler, Clock
 from browser_shell.http.gateway import Gateway, GatewaySettings
 from browser_shell.http.routes import parse_trusted_hosts
 from browser_shell.http.server import is_loopback, listen_on, serve_listener
-from browser_shell.http.tokens import Access, NoAuth, access_by_key, throwaway_access
+from browser_shell.http.tokens import Access, NoAuth, TokenAuthenticator, read_public_key, throwaway_access
 from browser_shell.limits.gate import LimitsGate, open_gate
 from browser_shell.mcp_server.endpoint import INSTRUCTIONS
 from browser_shell.mcp_server.stdio import run_stdio
@@ -144,12 +144,9 @@ def build_access(settings: Settings) -> Access:
         return Access(authenticator=NoAuth())
     if not wanted.jwt_public_key:
         return throwaway_access(clock=clock)
-    return access_by_key(
-        wanted.jwt_public_key,
-        algorithm=wanted.jwt_algorithm,
-        audience=wanted.jwt_audience,
-        issuer=wanted.jwt_issuer,
-        clock=clock,
+    key = read_public_key(wanted.jwt_public_key, wanted.jwt_algorithm)
+    return Access(
+        authenticator=TokenAuthenticator(key=key, clock=clock, audience=wanted.jwt_audience, issuer=wanted.jwt_issuer)
     )
 
 

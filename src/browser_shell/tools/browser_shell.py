@@ -7,7 +7,7 @@ from collections.abc import Collection
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import ToolDescription
-from browser_shell.policy.arguments import MAX_ITEMS, TIMEOUT_SECONDS, read_arguments
+from browser_shell.policy.arguments import MAX_ITEMS, TIMEOUT_SECONDS, object_schema, read_arguments
 from browser_shell.policy.commands import COMMANDS, parse_command
 from browser_shell.policy.urls import parse_target
 
@@ -67,33 +67,18 @@ class BrowserShellTool:
 
 
 def _input_schema() -> JsonObject:
-    return {
-        "type": "object",
-        "properties": {
-            # JSON Schema uses ECMA-262, where \w is ASCII only: this is `SESSION_ID_PATTERN` in fewer tokens.
-            "session_id": {"type": "string", "pattern": r"^\w[\w.-]{0,63}$"},
-            "argv": {
-                "type": "array",
-                "items": {"type": ["string", "number", "boolean"]},
-                "minItems": 1,
-                "maxItems": MAX_ITEMS,
-            },
-            "timeout_sec": TIMEOUT_SECONDS.schema(),
-        },
-        "required": ["session_id", "argv"],
-        "additionalProperties": False,
+    argv: JsonObject = {
+        "type": "array",
+        "items": {"type": ["string", "number", "boolean"]},
+        "minItems": 1,
+        "maxItems": MAX_ITEMS,
     }
+    # JSON Schema uses ECMA-262, where \w is ASCII only: this is `SESSION_ID_PATTERN` in fewer tokens.
+    session_id: JsonObject = {"type": "string", "pattern": r"^\w[\w.-]{0,63}$"}
+    properties: JsonObject = {"session_id": session_id, "argv": argv, "timeout_sec": TIMEOUT_SECONDS.schema()}
+    return object_schema(properties, required=("session_id", "argv"))
 
 
 def _output_schema() -> JsonObject:
-    return {
-        "type": "object",
-        "properties": {
-            "session_id": {"type": "string"},
-            "exit_code": {"type": "integer"},
-            "stdout": {"type": "string"},
-            "stderr": {"type": "string"},
-        },
-        "required": ["session_id", "exit_code", "stdout", "stderr"],
-        "additionalProperties": False,
-    }
+    text: JsonObject = {"type": "string"}
+    return object_schema({"session_id": text, "exit_code": {"type": "integer"}, "stdout": text, "stderr": text})

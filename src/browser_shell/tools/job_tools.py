@@ -7,7 +7,7 @@ from collections.abc import Collection
 from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import Tool, ToolDescription
-from browser_shell.policy.arguments import Range, read_number, require_fields
+from browser_shell.policy.arguments import Range, object_schema, read_number, require_fields
 from browser_shell.policy.document import PlaywrightSection, PolicyDocument
 from browser_shell.policy.jobs import (
     DEFAULT_OUTPUT_LINES,
@@ -63,7 +63,7 @@ class _JobTool:
         return ToolDescription(
             name=self.name,
             description=self.description,
-            input_schema=_closed(self._properties, required=self.required),
+            input_schema=object_schema(self._properties, required=self.required),
             output_schema=output_schema(),
             annotations={
                 "readOnlyHint": False,
@@ -150,7 +150,7 @@ traces and files written to /output become artifacts. Failing tests are a result
 def output_schema() -> JsonObject:
     """Return the schema of a finished run. A run that timed out or broke a container rule is an error instead."""
     counts = ("passed", "failed", "errors", "skipped", "timed_out", "flaky")
-    return _closed(
+    return object_schema(
         {
             "run_id": _TEXT,
             "passed": {
@@ -160,17 +160,17 @@ def output_schema() -> JsonObject:
             "exit_code": {"type": "integer", "description": "As the container engine reports it"},
             "seconds": {"type": "number"},
             "counts": {
-                "anyOf": [_closed(dict.fromkeys(counts, _COUNT)), {"type": "null"}],
+                "anyOf": [object_schema(dict.fromkeys(counts, _COUNT)), {"type": "null"}],
                 "description": "As the job itself reports them; null without a readable report",
             },
-            "failures": {"type": "array", "items": _closed({"test": _TEXT, "message": _TEXT})},
+            "failures": {"type": "array", "items": object_schema({"test": _TEXT, "message": _TEXT})},
             "failures_left_out": _COUNT,
             "output": {"type": "string", "description": "The last lines; all of it is in job.log"},
             "output_cut": {"type": "boolean"},
             "artifacts_complete": {"type": "boolean"},
             "artifacts": {
                 "type": "array",
-                "items": _closed({"path": _TEXT, "size": _COUNT, "sha256": _TEXT, "mime": _TEXT}),
+                "items": object_schema({"path": _TEXT, "size": _COUNT, "sha256": _TEXT, "mime": _TEXT}),
             },
             "artifacts_left_out": _COUNT,
             "refused_artifacts": _COUNT,
@@ -200,13 +200,3 @@ def _common_properties() -> JsonObject:
 
 def _expression(description: str) -> JsonObject:
     return {"type": "string", "maxLength": MAX_EXPRESSION_CHARACTERS, "description": description}
-
-
-def _closed(properties: JsonObject, *, required: tuple[str, ...] | None = None) -> JsonObject:
-    """Return an object schema without further properties. By default all properties are required."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties if required is None else required),
-        "additionalProperties": False,
-    }

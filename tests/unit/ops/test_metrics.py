@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from ipaddress import ip_address
 
 import anyio
 import httpx2
@@ -12,7 +13,8 @@ import pytest
 from prometheus_client import generate_latest
 
 from browser_shell.core.errors import ConfigurationInvalid, UnknownTool
-from browser_shell.ops.metrics import CountedCalls, Metrics, MetricsAddress, read_metrics_address, serve_metrics
+from browser_shell.ops.metrics import CountedCalls, Metrics, read_metrics_address, serve_metrics
+from browser_shell.policy.addresses import Endpoint
 from support.fakes import FakeClock, HangingSandbox, a_call, a_pipeline, timing_out_sandbox
 
 
@@ -66,7 +68,7 @@ async def serving(metrics: Metrics) -> AsyncIterator[str]:
         ready.set()
 
     async with anyio.create_task_group() as tasks:
-        address = MetricsAddress("127.0.0.1", 0)
+        address = Endpoint(address=ip_address("127.0.0.1"), port=0)
         tasks.start_soon(partial(serve_metrics, address, metrics, sessions_open=lambda: 2, on_ready=announce))
         await ready.wait()
         yield f"http://127.0.0.1:{ports[0]}"
@@ -92,7 +94,7 @@ async def test_client_disconnect_does_not_stop_the_server() -> None:
 
 async def test_address_in_use_is_a_configuration_error() -> None:
     async with serving(Metrics()) as address:
-        taken = MetricsAddress("127.0.0.1", int(address.rpartition(":")[2]))
+        taken = Endpoint(address=ip_address("127.0.0.1"), port=int(address.rpartition(":")[2]))
         with pytest.raises(ConfigurationInvalid, match="METRICS_ADDRESS"):
             await serve_metrics(taken, Metrics(), sessions_open=lambda: 0)
 
@@ -102,12 +104,12 @@ async def test_address_in_use_is_a_configuration_error() -> None:
     ("text", "address"),
     [
         ("", None),
-        ("127.0.0.1:9464", MetricsAddress("127.0.0.1", 9464)),
-        ("10.0.0.5:1", MetricsAddress("10.0.0.5", 1)),
-        ("[::1]:9464", MetricsAddress("::1", 9464)),
+        ("127.0.0.1:9464", Endpoint(address=ip_address("127.0.0.1"), port=9464)),
+        ("10.0.0.5:1", Endpoint(address=ip_address("10.0.0.5"), port=1)),
+        ("[::1]:9464", Endpoint(address=ip_address("::1"), port=9464)),
     ],
 )
-def test_address_is_parsed(text: str, address: MetricsAddress | None) -> None:
+def test_address_is_parsed(text: str, address: Endpoint | None) -> None:
     assert read_metrics_address(text) == address
 
 
@@ -124,6 +126,7 @@ def test_address_is_parsed(text: str, address: MetricsAddress | None) -> None:
         "127.0.0.1:",
         "127.0.0.1:x",
         "127.0.0.1:70000",
+        "127.0.0.1:0",
     ],
 )
 def test_public_or_malformed_address_is_refused(text: str) -> None:
