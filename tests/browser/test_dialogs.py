@@ -119,8 +119,7 @@ def test_beforeunload_does_not_block_a_link(browser: Session, page: WatchedPage)
     browser.ok("click", "#arm")
     browser.ok("click", "#b")
     browser.ok("click", "#away")
-    browser.ok("wait", "--url", "**/away")
-    assert browser.ok("get", "title")["title"] == "away"
+    wait_until(lambda: browser.ok("get", "title")["title"] == "away", what="the next page")
 
 
 def test_a_dialog_on_load_is_reported_by_open_and_can_be_answered(browser: Session, site: Site) -> None:

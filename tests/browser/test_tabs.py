@@ -56,7 +56,7 @@ def test_a_new_tab_can_be_used_and_does_not_slow_its_opener(browser: Session, si
 
     tabs = browser.ok("tab", "switch", "t2")["tabs"]
     assert [(tab["tab"], tab["active"]) for tab in tabs] == [("t1", False), ("t2", True)]
-    assert browser.ok("get", "title")["title"] == "child"
+    wait_until(lambda: browser.ok("get", "title")["title"] == "child", what="the page of the new tab")
     for argv in (("click", "#b"), ("screenshot",)):
         outcome = browser.run(*argv)
         assert outcome.exit_code == 0
@@ -73,8 +73,9 @@ def test_a_click_that_opens_a_tab_returns_a_note_about_it(browser: Session, site
     page = site.watch(f"<a id=a target=_blank href='{child.url}'>a</a>")
     browser.ok("open", page.url)
     outcome = browser.run("click", "#a")
-    new_tab = wait_for_tabs(browser, 2)[1]
-    assert (new_tab["title"], new_tab["url"]) == ("child", child.url)
+    wait_until(
+        lambda: ("child", child.url) in [(tab["title"], tab["url"]) for tab in tab_list(browser)], what="the tab"
+    )
     assert "tab switch t2" in outcome.stderr
 
 
