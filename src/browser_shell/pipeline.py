@@ -166,7 +166,7 @@ class Pipeline(Generic[PlanT]):
             state.ran_ms = self._milliseconds_since(execution_started_at)
 
     async def _finish(self, state: _CallState[PlanT]) -> None:
-        """Release the lease, write the last record and show the call to viewers. Runs for cancelled calls, too."""
+        """Settle the lease, write the last record and show the call to viewers. Runs for cancelled calls, too."""
         if state.lease is not None:
             await state.lease.settle(state.result)
         # The call is over, so its result is returned even if this record fails.
@@ -310,7 +310,7 @@ def _stdout(result: CommandResult) -> str:
 
 
 def _stderr(result: CommandResult) -> str:
-    # Errors bypass the after-hooks, so their messages are redacted and shortened here.
+    # Raised errors bypass the after-hooks, so their messages are redacted and shortened here.
     message = _valid_unicode(redact_text(result.message))
     if result.error is None:
         return message

@@ -1,1 +1,1 @@
-"""The DevTools protocol: our own connection and the driver's relay."""
+"""The DevTools protocol: the server's own connection, and the relay for the driver."""

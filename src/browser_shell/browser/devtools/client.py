@@ -19,11 +19,11 @@ from browser_shell.core.json_values import JsonObject
 
 _CALL_SECONDS = 5.0
 _MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-"""The title of a page or the text of a dialog is the largest thing requested here."""
+"""The largest messages contain the title of a page or the text of a dialog."""
 
 
 class DevToolsError(BrowserShellError):
-    """The browser replied with an error, mostly because a page is gone."""
+    """The browser replied with an error, usually because a page is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class DevTools:
                 await self._send(request_id, method, params, session)
                 await pending.arrived.wait()
         except TimeoutError as late:
-            raise BrowserUnavailable(f"the browser did not answer {method} within {seconds:.0f} s") from late
+            raise BrowserUnavailable(f"the browser did not answer {method} within {seconds:g} s") from late
         finally:
             del self._pending[request_id]
         return _result(method, pending.reply)

@@ -138,7 +138,7 @@ async def _forward(*, driver: socket.socket, browser: socket.socket, threads: an
 
 
 class RelayConnection:
-    """One connection of the driver and its counterpart to the browser. Each method runs in a thread of its own."""
+    """One connection of the driver and the matching one to the browser. The two `forward_` methods run in threads."""
 
     def __init__(self, driver: socket.socket, browser: socket.socket) -> None:
         self._driver = driver

@@ -1,6 +1,6 @@
 """Add the DevTools replies that Chromium leaves out.
 
-Chromium drops requests to a page that closes in the meantime. The driver attaches to every page of the browser, and
+Chromium does not reply to requests to a page that closes before it has handled them. The driver attaches to every page of the browser, and
 would wait 30 s for each of those replies. The relay forwards all bytes unchanged and adds an error reply after the
 message that reports the page's end.
 """
@@ -83,7 +83,7 @@ def _session_not_found(request_id: int, session: bytes) -> bytes:
 
 
 class _Message(NamedTuple):
-    """A complete text message, of which only both ends are kept."""
+    """A complete text message, of which only the beginning and the end are kept."""
 
     end: int
     """Offset of the first byte after it, in the data passed to `read`."""
@@ -94,7 +94,7 @@ class _Message(NamedTuple):
 
 
 class _MessageReader:
-    """Finds the messages in one direction of a WebSocket connection, starting with its HTTP handshake."""
+    """Finds the unfragmented text messages in one direction of a WebSocket connection; skips other frames."""
 
     def __init__(self, *, handshake_start: bytes) -> None:
         self._handshake_start = handshake_start
@@ -181,7 +181,7 @@ def _unmask(part: bytearray, mask: bytes, offset: int) -> bytes:
 
 
 def _text_frame(text: bytes) -> bytes:
-    """Encode a message as a server sends it. `text` has at most 65 535 bytes."""
+    """Encode an unmasked text frame, as servers send it. `text` has at most 65 535 bytes."""
     if len(text) < _LENGTH_IN_2_BYTES:
         return bytes((_FINAL_TEXT, len(text))) + text
     return struct.pack(">BBH", _FINAL_TEXT, _LENGTH_IN_2_BYTES, len(text)) + text

@@ -1,4 +1,4 @@
-"""Requests to agent-browser's daemon, and the step from a plan to them.
+"""Requests to agent-browser's daemon, and their construction from plans.
 
 Client text can only ever be a value of a request, never an action or a key. The daemon itself accepts more keys: a
 `wait` with `function` runs JavaScript, and a `launch` with `initScripts` runs a local file.
@@ -191,4 +191,4 @@ _BUILDERS: dict[str, Callable[[BrowserCommand], Action]] = {
     "select": lambda plan: Action("select", selector=_selector(plan), values=list(plan.operands[1:])),
     "scroll": _scroll,
 }
-"""The commands that are one action of the driver."""
+"""Builders of the commands that are one action without a timeout."""

@@ -35,13 +35,13 @@ ALLOWED_ACTIONS = (*FIELDS.keys() - {"ping"}, "launch", "stream_disable")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverSettings:
-    """Where the driver is and where it keeps its files."""
+    """Paths, port and account of the driver."""
 
     program: Path
     sockets: Path
     """Private to the account, and short: the path of a unix socket has at most 107 bytes."""
     home: Path
-    """Empty. The driver would read a configuration from it."""
+    """An empty directory. The driver reads a configuration from its home directory."""
     config: Path
     """An empty configuration. Naming it keeps the driver from reading any other one."""
     action_policy: Path
@@ -50,7 +50,7 @@ class DriverSettings:
 
 
 def write_driver_files(settings: DriverSettings) -> None:
-    """Write the constant files that the environment points to."""
+    """Write the configuration and the action policy."""
     for path, content in (
         (settings.config, {}),
         (settings.action_policy, {"default": "deny", "allow": sorted(ALLOWED_ACTIONS)}),
@@ -185,9 +185,11 @@ class AgentBrowserDriver:
         reply = parse_reply(output.stdout)
         identity = self._running_daemon(name)
         if not reply.success or output.exit_code != 0 or identity is None:
-            raise SandboxUnavailable(f"the driver could not be made ready: {reply.error or 'no daemon'}")
+            raise SandboxUnavailable(f"the driver could not be started: {reply.error or 'no daemon'}")
         if not orphans.limit_memory(identity, _MAX_DAEMON_BYTES) or self._file(name, "stream").exists():
-            raise SandboxUnavailable("the driver could not be made ready: its control port or memory is not bounded")
+            raise SandboxUnavailable(
+                "the driver could not be started: its control port is open, or its memory could not be limited"
+            )
         return _Daemon(identity, await connect(self._file(name, "sock")))
 
     def _start_command(self, name: str) -> spawn.Command:
@@ -212,7 +214,7 @@ class AgentBrowserDriver:
             await anyio.sleep(_POLL_SECONDS)
 
     def _write_target_file(self, name: str, target_id: str) -> None:
-        """The daemon reads at its start which page it acts on."""
+        """Write the file from which a starting daemon reads which page it acts on."""
         path = self._file(name, "target")
         with create_file(path) as file:
             file.write(json.dumps({"targetId": target_id, "url": "about:blank", "pinned": True}).encode("ascii"))
@@ -256,7 +258,7 @@ def _environment(settings: DriverSettings) -> dict[str, str]:
         "AGENT_BROWSER_SCREENSHOT_DIR": str(settings.home),
         "AGENT_BROWSER_IDLE_TIMEOUT_MS": str(_DAEMON_IDLE_MS),
         "AGENT_BROWSER_DEFAULT_TIMEOUT": "15000",
-        # A daemon handles one command at a time: one worker thread and one heap are enough.
+        # A daemon handles one command at a time: one worker thread and one malloc arena are enough.
         "TOKIO_WORKER_THREADS": "1",
         "MALLOC_ARENA_MAX": "1",
     }

@@ -14,7 +14,7 @@ from browser_shell.core.errors import SandboxUnavailable
 from browser_shell.core.json_values import JsonValue
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
-"""A snapshot of a page with 900 controls has 73 kB (shared facts, agent-browser 0.41.0); this is 50 times as much."""
+"""A snapshot of a page with 900 controls has 73 kB (agent-browser 0.41.0); this is 50 times as much."""
 _CHUNK_BYTES = 64 * 1024
 
 
@@ -26,7 +26,7 @@ class DriverReply:
     data: JsonValue = None
     error: str = ""
     code: str = ""
-    """A code of the driver, for example `tab_gone`, or `unreadable` and `output_too_large` of our own."""
+    """A code of the driver, for example `tab_gone`, `unreadable` and `output_too_large` are set here."""
     warning: str = ""
 
 

@@ -195,7 +195,7 @@ async def test_a_daemon_that_is_not_ready_is_killed(
     driver: AgentBrowserDriver, program: Path, tmp_path: Path, script: str
 ) -> None:
     install(program, script)
-    with pytest.raises(SandboxUnavailable, match="could not be made ready"):
+    with pytest.raises(SandboxUnavailable, match="could not be started"):
         await driver.make_ready("a", "target")
     (daemon,) = started(tmp_path)
     assert await is_gone(daemon)
