@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
+from browser_shell.browser.driver import actions
 from browser_shell.browser.driver.actions import Action
 from browser_shell.browser.driver.agent_browser import ALLOWED_ACTIONS
 from browser_shell.browser.driver.connection import DriverReply, connect
@@ -68,46 +69,46 @@ def has_keys(*names: str) -> Callable[[Any], bool]:
 
 
 CONTRACT: list[tuple[Action, Callable[[Any], bool]]] = [
-    (Action("title"), has(title="watched")),
-    (Action("url"), has_keys("url")),
-    (Action("gettext", selector="h1"), has(text="Heading")),
-    (Action("isvisible", selector="#x"), has(visible=False)),
-    (Action("isenabled", selector="#a"), has(enabled=True)),
-    (Action("ischecked", selector="#c"), has(checked=False)),
-    (Action("snapshot"), has_keys("snapshot", "refs", "origin")),
+    (actions.PageAction(action="title"), has(title="watched")),
+    (actions.PageAction(action="url"), has_keys("url")),
+    (actions.ElementAction(action="gettext", selector="h1"), has(text="Heading")),
+    (actions.ElementAction(action="isvisible", selector="#x"), has(visible=False)),
+    (actions.ElementAction(action="isenabled", selector="#a"), has(enabled=True)),
+    (actions.ElementAction(action="ischecked", selector="#c"), has(checked=False)),
+    (actions.Snapshot(), has_keys("snapshot", "refs", "origin")),
     (
-        Action("snapshot", interactive=True, compact=True, urls=True, cursor=True, maxDepth=4, selector="body"),
+        actions.Snapshot(interactive=True, compact=True, urls=True, cursor=True, max_depth=4, selector="body"),
         lambda data: "[ref=" in data["snapshot"] and "url=http" in data["snapshot"],
     ),
-    (Action("snapshot", delta=True), lambda data: data["snapshot"]["kind"] in ("full", "unchanged", "delta")),
-    (Action("snapshot", delta=True, full=True), lambda data: data["snapshot"]["kind"] == "full"),
-    (Action("click", selector="xpath=//button"), has_keys("clicked")),
-    (Action("dblclick", selector="#b"), has_keys("clicked")),
-    (Action("hover", selector="#b"), has_keys("hovered")),
-    (Action("focus", selector="#a"), has_keys("focused")),
-    (Action("check", selector="#c"), has_keys("checked")),
-    (Action("uncheck", selector="#c"), has_keys("unchecked")),
-    (Action("fill", selector="#a", value="--cdp 1"), has_keys("filled")),
-    (Action("type", selector="#a", text="--clear"), has(typed="--clear")),
-    (Action("keyboard", subaction="insertText", text="x"), has(inserted=True)),
-    (Action("press", key="Tab"), has(pressed="Tab")),
-    (Action("select", selector="#s", values=["2"]), has(selected=["2"])),
-    (Action("scroll", direction="down", amount=50), has(scrolled=True)),
-    (Action("scroll", direction="down", amount=50, selector="body"), has(scrolled=True)),
-    (Action("wait", timeout=10), has(waited="timeout", ms=10)),
-    (Action("wait", selector="#b", state="visible", timeout=5000), has(waited="selector")),
-    (Action("wait", selector="#x", state="hidden", timeout=5000), has(waited="selector")),
-    (Action("wait", selector="#none", state="hidden", timeout=5000), has(waited="selector")),
-    (Action("wait", text="Heading", timeout=5000), has(waited="text")),
-    (Action("waitforurl", url="**/*", timeout=5000), has_keys("url")),
-    (Action("waitforloadstate", state="load", timeout=5000), has_keys("state")),
-    (Action("reload"), has_keys("url")),
+    (actions.Snapshot(delta=True), lambda data: data["snapshot"]["kind"] in ("full", "unchanged", "delta")),
+    (actions.Snapshot(delta=True, full=True), lambda data: data["snapshot"]["kind"] == "full"),
+    (actions.ElementAction(action="click", selector="xpath=//button"), has_keys("clicked")),
+    (actions.ElementAction(action="dblclick", selector="#b"), has_keys("clicked")),
+    (actions.ElementAction(action="hover", selector="#b"), has_keys("hovered")),
+    (actions.ElementAction(action="focus", selector="#a"), has_keys("focused")),
+    (actions.ElementAction(action="check", selector="#c"), has_keys("checked")),
+    (actions.ElementAction(action="uncheck", selector="#c"), has_keys("unchecked")),
+    (actions.Fill(selector="#a", value="--cdp 1"), has_keys("filled")),
+    (actions.Type(selector="#a", text="--clear"), has(typed="--clear")),
+    (actions.InsertText(text="x"), has(inserted=True)),
+    (actions.Press(key="Tab"), has(pressed="Tab")),
+    (actions.Select(selector="#s", values=("2",)), has(selected=["2"])),
+    (actions.Scroll(direction="down", amount=50), has(scrolled=True)),
+    (actions.Scroll(direction="down", amount=50, selector="body"), has(scrolled=True)),
+    (actions.Wait(timeout=10), has(waited="timeout", ms=10)),
+    (actions.Wait(selector="#b", state="visible", timeout=5000), has(waited="selector")),
+    (actions.Wait(selector="#x", state="hidden", timeout=5000), has(waited="selector")),
+    (actions.Wait(selector="#none", state="hidden", timeout=5000), has(waited="selector")),
+    (actions.Wait(text="Heading", timeout=5000), has(waited="text")),
+    (actions.WaitForUrl(url="**/*", timeout=5000), has_keys("url")),
+    (actions.WaitForLoadState(state="load", timeout=5000), has_keys("state")),
+    (actions.PageAction(action="reload"), has_keys("url")),
 ]
 
 
 def test_every_action_is_accepted_and_replies_as_expected(session: Session, site: Site) -> None:
     failures = [
-        f"{action.name}: {reply}"
+        f"{action}: {reply}"
         for action, is_expected in CONTRACT
         if not ((reply := send(session, action)).success and is_expected(reply.data))
     ]
@@ -116,37 +117,37 @@ def test_every_action_is_accepted_and_replies_as_expected(session: Session, site
 
 def test_navigation_and_history_report_the_url(session: Session, site: Site) -> None:
     first, second = (site.watch(f"<title>{n}</title>").url for n in (1, 2))
-    assert url_of(session, Action("navigate", url=first)) == first
-    assert url_of(session, Action("navigate", url=second)) == second
-    assert url_of(session, Action("back")) == first
-    assert url_of(session, Action("forward")) == second
+    assert url_of(session, actions.Navigate(url=first)) == first
+    assert url_of(session, actions.Navigate(url=second)) == second
+    assert url_of(session, actions.PageAction(action="back")) == first
+    assert url_of(session, actions.PageAction(action="forward")) == second
 
 
 @pytest.mark.parametrize(("image_format", "magic"), [("jpeg", b"\xff\xd8\xff"), ("png", b"\x89PNG")])
 def test_files_are_written_where_and_how_they_are_requested(session: Session, image_format: str, magic: bytes) -> None:
     (directory,) = (session.server.devtools_directory / "out").iterdir()
     image, pdf = directory / f"contract.{image_format}", directory / "contract.pdf"
-    screenshot = Action(
-        "screenshot", path=str(image), fullPage=True, annotate=True, format=image_format, quality=50, selector=None
+    screenshot = actions.Screenshot(
+        path=str(image), full_page=True, annotate=True, format=image_format, quality=50, selector=None
     )
     reply = send(session, screenshot)
     assert reply.success
     assert has_keys("path", "annotations")(reply.data)
     assert image.read_bytes().startswith(magic)
-    assert send(session, Action("pdf", path=str(pdf))).success
+    assert send(session, actions.Pdf(path=str(pdf))).success
     assert pdf.read_bytes().startswith(b"%PDF")
 
 
 def test_a_tab_of_another_session_cannot_be_reached(session: Session) -> None:
-    assert not send(session, Action("tab_switch", tabId="0" * 32)).success
+    assert not send(session, actions.SwitchTab(tab_id="0" * 32)).success
 
 
 def test_failures_keep_their_wording(session: Session) -> None:
     """Results are derived from parts of these error texts."""
     expected = {
-        Action("wait", text="never", timeout=50): "timed out",
-        Action("click", selector="#none"): "Element not found",
-        Action("ping"): "",
+        actions.Wait(text="never", timeout=50): "timed out",
+        actions.ElementAction(action="click", selector="#none"): "Element not found",
+        actions.Ping(): "",
     }
     for action, text in expected.items():
         reply = send(session, action)
@@ -169,12 +170,12 @@ def test_the_daemons_own_policy_refuses_other_actions(session: Session, request_
         def encode(self, request_id: str) -> bytes:
             return json.dumps({"id": request_id, **request_text}).encode() + b"\n"
 
-    assert not send(session, Forged("ping")).success
-    assert has(title="watched")(send(session, Action("title")).data)
+    assert not send(session, Forged()).success
+    assert has(title="watched")(send(session, actions.PageAction(action="title")).data)
 
 
 def test_every_action_is_part_of_the_contract() -> None:
-    sent = {action.name for action, _ in CONTRACT}
+    sent = {action.action for action, _ in CONTRACT}  # type: ignore[attr-defined]  # a field of every subclass
     sent_elsewhere = {"navigate", "back", "forward", "screenshot", "pdf", "tab_switch"}
     sent_by_the_cli = {"launch", "stream_disable"}
     assert sent | sent_elsewhere | sent_by_the_cli == set(ALLOWED_ACTIONS)

@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 import anyio
 import anyio.to_thread
 
-from browser_shell.browser.driver.actions import Action, driver_actions, file_action, requested_sleep_ms
+from browser_shell.browser.driver.actions import (
+    Action,
+    PageAction,
+    SwitchTab,
+    driver_actions,
+    file_action,
+    requested_sleep_ms,
+)
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
@@ -155,9 +162,7 @@ class BrowserSandbox:
         if await self.driver.make_ready(session.name, target_id):
             session.driver_target_id = target_id
         if session.driver_target_id != target_id:
-            reply = await self.driver.run(
-                session.name, [Action("tab_switch", tabId=target_id)], seconds=_RECOVERY_SECONDS
-            )
+            reply = await self.driver.run(session.name, [SwitchTab(tab_id=target_id)], seconds=_RECOVERY_SECONDS)
             if not reply.success:
                 raise SandboxUnavailable(f"the driver cannot reach the tab: {reply.error}")
             session.driver_target_id = target_id
@@ -212,7 +217,7 @@ class BrowserSandbox:
             return succeeded(plan, reply)
         if plan.name in _HISTORY and "navigated or closed" in reply.error:
             # The navigation happened; the driver lost the connection to the previous document.
-            reply = await self.driver.run(session.name, [Action("url")], seconds=_RECOVERY_SECONDS)
+            reply = await self.driver.run(session.name, [PageAction(action="url")], seconds=_RECOVERY_SECONDS)
             return succeeded(plan, reply) if reply.success else failed(plan, reply)
         if outcome_is_unknown(reply):
             # `_run_in_session` closes the page and kills the daemon after a timeout.

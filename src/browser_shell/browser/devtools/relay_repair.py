@@ -1,8 +1,8 @@
 """Add the DevTools replies that Chromium leaves out.
 
-Chromium does not reply to requests to a page that closes before it has handled them. The driver attaches to every page of the browser, and
-would wait 30 s for each of those replies. The relay forwards all bytes unchanged and adds an error reply after the
-message that reports the page's end.
+Chromium does not reply to requests to a page that closes before it has handled them. The driver attaches to every
+page of the browser, and would wait 30 s for each of those replies. The relay forwards all bytes unchanged and adds an
+error reply after the message that reports the page's end.
 """
 
 from __future__ import annotations

@@ -1,57 +1,176 @@
 """Requests to agent-browser's daemon, and their construction from plans.
 
-Client text can only ever be a value of a request, never an action or a key. The daemon itself accepts more keys: a
-`wait` with `function` runs JavaScript, and a `launch` with `initScripts` runs a local file.
+Each kind of request is a dataclass with a closed set of fields, so client text can only ever be a value. The daemon
+itself accepts more keys: a `wait` with `function` runs JavaScript, and a `launch` with `initScripts` runs a local file.
+No class here has such a field.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias
 
 from browser_shell.core.calls import BrowserCommand
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonObject
 
 _DEFAULT_SCROLL_PIXELS = 300
 _TEXT_PREFIX = "text="
-FIELDS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("back", "forward", "reload", "url", "title"), ()),
-    **dict.fromkeys(("click", "dblclick", "hover", "focus", "check", "uncheck"), ("selector",)),
-    **dict.fromkeys(("gettext", "isvisible", "isenabled", "ischecked"), ("selector",)),
-    "navigate": ("url",),
-    "tab_switch": ("tabId",),
-    "snapshot": ("interactive", "compact", "urls", "cursor", "delta", "full", "maxDepth", "selector"),
-    "fill": ("selector", "value"),
-    "type": ("selector", "text"),
-    "keyboard": ("subaction", "text"),
-    "press": ("key",),
-    "select": ("selector", "values"),
-    "scroll": ("direction", "amount", "selector"),
-    "wait": ("timeout", "selector", "state", "text"),
-    "waitforurl": ("timeout", "url"),
-    "waitforloadstate": ("timeout", "state"),
-    "screenshot": ("path", "fullPage", "annotate", "format", "quality", "selector"),
-    "pdf": ("path",),
-    "ping": (),
-}
-"""The actions that may be sent to the daemon, and the fields of each. `ping` is an action that does not exist: the
-daemon handles one request at a time, so any reply to it shows that the daemon is idle."""
+
+PageActionName: TypeAlias = Literal["back", "forward", "reload", "url", "title"]
+ElementActionName: TypeAlias = Literal[
+    "click", "dblclick", "hover", "focus", "check", "uncheck", "gettext", "isvisible", "isenabled", "ischecked"
+]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One request."""
-
-    def __init__(self, name: str, **fields: JsonValue) -> None:
-        """Leave out fields that are None. Raises: KeyError, ValueError for what FIELDS does not list."""
-        if unlisted := fields.keys() - FIELDS[name]:
-            raise ValueError(f"{name} has no field {sorted(unlisted)}")
-        self.name = name
-        self._fields = {key: value for key, value in fields.items() if value is not None}
+    """One request. Every subclass has a field `action`."""
 
     def encode(self, request_id: str) -> bytes:
-        """One line of JSON."""
-        request: JsonObject = {"id": request_id, "action": self.name, **self._fields}
+        """Encode the request as one line of JSON, with names in camel case and without fields that are None."""
+        request: JsonObject = {"id": request_id}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                first, *others = field.name.split("_")
+                request[first + "".join(map(str.capitalize, others))] = value
         return json.dumps(request).encode("ascii") + b"\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping(Action):
+    """An action that the daemon does not know. It handles one request at a time, so any reply shows that it is idle."""
+
+    action: Literal["ping"] = "ping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAction(Action):
+    action: PageActionName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementAction(Action):
+    action: ElementActionName
+    selector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Navigate(Action):
+    action: Literal["navigate"] = "navigate"
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchTab(Action):
+    action: Literal["tab_switch"] = "tab_switch"
+    tab_id: str
+    """A DevTools target id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(Action):
+    action: Literal["snapshot"] = "snapshot"
+    interactive: bool = False
+    compact: bool = False
+    urls: bool = False
+    cursor: bool = False
+    delta: bool = False
+    full: bool = False
+    max_depth: int | None = None
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill(Action):
+    action: Literal["fill"] = "fill"
+    selector: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Type(Action):
+    action: Literal["type"] = "type"
+    selector: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertText(Action):
+    """Insert text at the focus without key events."""
+
+    action: Literal["keyboard"] = "keyboard"
+    subaction: Literal["insertText"] = "insertText"
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Press(Action):
+    action: Literal["press"] = "press"
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select(Action):
+    action: Literal["select"] = "select"
+    selector: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scroll(Action):
+    action: Literal["scroll"] = "scroll"
+    direction: str
+    amount: int
+    """Pixels."""
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait(Action):
+    """Wait for an element, for a text, or, with neither, for the whole timeout."""
+
+    action: Literal["wait"] = "wait"
+    timeout: int
+    """Milliseconds."""
+    selector: str | None = None
+    state: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitForUrl(Action):
+    action: Literal["waitforurl"] = "waitforurl"
+    timeout: int
+    url: str
+    """A glob pattern."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitForLoadState(Action):
+    action: Literal["waitforloadstate"] = "waitforloadstate"
+    timeout: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screenshot(Action):
+    action: Literal["screenshot"] = "screenshot"
+    path: str
+    full_page: bool
+    annotate: bool
+    format: str
+    quality: int
+    """Percent, for JPEG."""
+    selector: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pdf(Action):
+    action: Literal["pdf"] = "pdf"
+    path: str
 
 
 def driver_actions(plan: BrowserCommand, *, wait_ms: int) -> Sequence[Action]:
@@ -66,11 +185,10 @@ def driver_actions(plan: BrowserCommand, *, wait_ms: int) -> Sequence[Action]:
 def file_action(plan: BrowserCommand, *, path: str, image_format: str, image_quality: int) -> Action:
     """Return the request for a `screenshot` or `pdf`. The server chooses the path, format and quality (percent)."""
     if plan.name == "pdf":
-        return Action("pdf", path=path)
-    return Action(
-        "screenshot",
+        return Pdf(path=path)
+    return Screenshot(
         path=path,
-        fullPage="full" in plan.options,
+        full_page="full" in plan.options,
         annotate="annotate" in plan.options,
         format=image_format,
         quality=image_quality,
@@ -122,30 +240,29 @@ def _type(plan: BrowserCommand) -> Sequence[Action]:
     text = plan.operands[1]
     if "\t" in text:
         # `type` would press the Tab key, which types nothing and may move the focus to another field.
-        return [Action("focus", selector=_selector(plan)), Action("keyboard", subaction="insertText", text=text)]
-    return [Action("type", selector=_selector(plan), text=text)]
+        return [ElementAction(action="focus", selector=_selector(plan)), InsertText(text=text)]
+    return [Type(selector=_selector(plan), text=text)]
 
 
 def _get(plan: BrowserCommand) -> Action:
     match plan.operands:
         case ("text", selector):
-            return Action("gettext", selector=driver_selector(selector))
+            return ElementAction(action="gettext", selector=driver_selector(selector))
         case ("title",):
-            return Action("title")
+            return PageAction(action="title")
         case _:
-            return Action("url")
+            return PageAction(action="url")
 
 
 def _is(plan: BrowserCommand) -> Action:
-    names = {"visible": "isvisible", "enabled": "isenabled", "checked": "ischecked"}
+    names: dict[str, ElementActionName] = {"visible": "isvisible", "enabled": "isenabled", "checked": "ischecked"}
     question, selector = plan.operands
-    return Action(names[question], selector=driver_selector(selector))
+    return ElementAction(action=names[question], selector=driver_selector(selector))
 
 
-def _snapshot(plan: BrowserCommand) -> Action:
+def _snapshot(plan: BrowserCommand) -> Snapshot:
     depth, options = plan.options.get("depth"), plan.options
-    return Action(
-        "snapshot",
+    return Snapshot(
         interactive="interactive" in options,
         compact="compact" in options,
         urls="urls" in options,
@@ -153,42 +270,56 @@ def _snapshot(plan: BrowserCommand) -> Action:
         # A full snapshot is a kind of delta: it sets the state that the next delta is compared with.
         delta="delta" in options or "full" in options,
         full="full" in options,
-        maxDepth=int(depth) if depth is not None else None,
+        max_depth=int(depth) if depth is not None else None,
         selector=_selector_option(plan),
     )
 
 
-def _scroll(plan: BrowserCommand) -> Action:
-    direction, pixels = (*plan.operands, *("down", str(_DEFAULT_SCROLL_PIXELS))[len(plan.operands) :])
-    return Action("scroll", direction=direction, amount=int(pixels), selector=_selector_option(plan))
+def _scroll(plan: BrowserCommand) -> Scroll:
+    direction = plan.operands[0] if plan.operands else "down"
+    pixels = int(plan.operands[1]) if len(plan.operands) > 1 else _DEFAULT_SCROLL_PIXELS
+    return Scroll(direction=direction, amount=pixels, selector=_selector_option(plan))
 
 
 def _wait(plan: BrowserCommand, wait_ms: int) -> Action:
     options, sleep_ms = plan.options, requested_sleep_ms(plan)
     if sleep_ms is not None:
-        return Action("wait", timeout=min(sleep_ms, wait_ms))
+        return Wait(timeout=min(sleep_ms, wait_ms))
     if plan.operands:
-        return Action("wait", timeout=wait_ms, selector=plan.operands[0], state=options.get("state", "visible"))
+        # Not translated: the grammar accepts only CSS selectors here.
+        return Wait(timeout=wait_ms, selector=plan.operands[0], state=options.get("state", "visible"))
     if "text" in options:
-        return Action("wait", timeout=wait_ms, text=options["text"])
+        return Wait(timeout=wait_ms, text=options["text"])
     if "url" in options:
-        return Action("waitforurl", timeout=wait_ms, url=options["url"])
-    return Action("waitforloadstate", timeout=wait_ms, state=options["load"])
+        return WaitForUrl(timeout=wait_ms, url=options["url"])
+    return WaitForLoadState(timeout=wait_ms, state=options["load"])
+
+
+def _on_page(name: PageActionName) -> Callable[[BrowserCommand], Action]:
+    return lambda _: PageAction(action=name)
+
+
+def _on_element(name: ElementActionName) -> Callable[[BrowserCommand], Action]:
+    return lambda plan: ElementAction(action=name, selector=_selector(plan))
 
 
 _BUILDERS: dict[str, Callable[[BrowserCommand], Action]] = {
-    **dict.fromkeys(("back", "forward", "reload"), lambda plan: Action(plan.name)),
-    **dict.fromkeys(
-        ("click", "dblclick", "hover", "focus", "check", "uncheck"),
-        lambda plan: Action(plan.name, selector=_selector(plan)),
-    ),
-    "open": lambda plan: Action("navigate", url=plan.operands[0]),
+    "back": _on_page("back"),
+    "forward": _on_page("forward"),
+    "reload": _on_page("reload"),
+    "click": _on_element("click"),
+    "dblclick": _on_element("dblclick"),
+    "hover": _on_element("hover"),
+    "focus": _on_element("focus"),
+    "check": _on_element("check"),
+    "uncheck": _on_element("uncheck"),
+    "open": lambda plan: Navigate(url=plan.operands[0]),
     "get": _get,
     "is": _is,
     "snapshot": _snapshot,
-    "fill": lambda plan: Action("fill", selector=_selector(plan), value=plan.operands[1]),
-    "press": lambda plan: Action("press", key=plan.operands[0]),
-    "select": lambda plan: Action("select", selector=_selector(plan), values=list(plan.operands[1:])),
+    "fill": lambda plan: Fill(selector=_selector(plan), value=plan.operands[1]),
+    "press": lambda plan: Press(key=plan.operands[0]),
+    "select": lambda plan: Select(selector=_selector(plan), values=plan.operands[1:]),
     "scroll": _scroll,
 }
 """Builders of the commands that are one action without a timeout."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from browser_shell.browser.driver.actions import FIELDS, Action
+from browser_shell.browser.driver.actions import Action, Ping
 from browser_shell.browser.driver.connection import DaemonConnection, DriverReply, connect, parse_reply
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans, spawn
@@ -29,8 +29,13 @@ _MAX_DAEMON_BYTES = 512 * 1024 * 1024
 screenshot of 62 MB, which is more than the server returns."""
 
 _MAX_PID_FILE_BYTES = len("4194304\n")
-ALLOWED_ACTIONS = (*FIELDS.keys() - {"ping"}, "launch", "stream_disable")
-"""The daemon's own action policy. It is the second layer: only the actions in FIELDS and the CLI's reach the daemon."""
+ALLOWED_ACTIONS = (
+    *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
+    *("click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "type", "keyboard", "press", "select"),
+    *("scroll", "wait", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
+    *("screenshot", "pdf", "tab_switch", "stream_disable"),
+)
+"""The allowlist of the daemon's action policy, a second layer: the server only sends the classes in `actions`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +139,7 @@ class AgentBrowserDriver:
         try:
             connection = await connect(self._file(name, "sock"))
             try:
-                await connection.request(Action("ping"))
+                await connection.request(Ping())
             finally:
                 connection.close()
         except SandboxUnavailable:

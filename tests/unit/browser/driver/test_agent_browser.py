@@ -11,13 +11,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from browser_shell.browser.driver.actions import Action
+from browser_shell.browser.driver.actions import Fill, PageAction
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings, write_driver_files
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans
 from support.processes import alive, open_files, state
 
-GET_URL = Action("url")
+GET_URL = PageAction(action="url")
 ALLOWED = (
     *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
     *("click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "type", "keyboard", "press", "select"),
@@ -254,7 +254,7 @@ async def test_a_daemon_that_does_not_read_a_large_request_is_killed_in_time(
 ) -> None:
     install(program, NEVER_REPLIES)
     await driver.make_ready("a", "target")
-    large = Action("fill", selector="#a", value="x" * 4_000_000)
+    large = Fill(selector="#a", value="x" * 4_000_000)
     for action in (GET_URL, large):
         with pytest.raises(ExecutionTimedOut):
             await driver.run("a", [action], seconds=0.1)

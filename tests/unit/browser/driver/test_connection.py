@@ -12,11 +12,11 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from browser_shell.browser.driver.actions import Action
+from browser_shell.browser.driver.actions import PageAction
 from browser_shell.browser.driver.connection import MAX_REPLY_BYTES, DaemonConnection, connect, parse_reply
 from browser_shell.core.errors import SandboxUnavailable
 
-GET_URL, GET_TITLE = Action("url"), Action("title")
+GET_URL, GET_TITLE = PageAction(action="url"), PageAction(action="title")
 Daemon: TypeAlias = Callable[["Client"], Awaitable[None]]
 
 
