@@ -20,6 +20,7 @@ from browser_shell.core.errors import (
     CallRefused,
     ExecutionTimedOut,
     HookFailed,
+    SandboxUnavailable,
     TryLater,
     UnknownTool,
 )
@@ -228,6 +229,23 @@ class Pipeline(Generic[PlanT]):
 
     def _milliseconds_since(self, start: float) -> float:
         return round((self.clock.monotonic() - start) * 1000, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRunner:
+    """Executes each plan with the backend for its kind. A server has only the backend of its profile."""
+
+    browser: Runner[BrowserCommand] | None = None
+    containers: Runner[ContainerJob] | None = None
+
+    async def run(self, call: ToolCall, plan: Plan, report_progress: ReportProgress) -> CommandResult:
+        """Raises: all errors of the backend; SandboxUnavailable if this server has no backend for the plan."""
+        if isinstance(plan, BrowserCommand):
+            if self.browser is not None:
+                return await self.browser.run(call, plan, report_progress)
+        elif self.containers is not None:
+            return await self.containers.run(call, plan, report_progress)
+        raise SandboxUnavailable(f"this server has no backend for {plan.name}")
 
 
 @contextmanager

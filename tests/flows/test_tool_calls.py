@@ -13,8 +13,7 @@ from browser_shell.core.calls import Attachment, CommandResult
 from browser_shell.core.errors import BrowserUnavailable, ErrorCode
 from browser_shell.core.ports import Runner
 from browser_shell.hooks.chain import standard_chain
-from browser_shell.pipeline import Pipeline
-from browser_shell.runner import ExecutionRunner
+from browser_shell.pipeline import ExecutionRunner, Pipeline
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from support.fake_hooks import CrashingAfterHook

@@ -14,9 +14,8 @@ from browser_shell.core.errors import CallRefused
 from browser_shell.policy.addresses import classify
 from browser_shell.policy.commands import COMMANDS, FORBIDDEN, Shape, parse_command
 from browser_shell.policy.document import PolicyDocument
-from browser_shell.policy.hosts import judge_local_name, judge_machine_name
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.policy.urls import parse_target
+from browser_shell.policy.urls import judge_local_name, judge_machine_name, parse_target
 from browser_shell.policy.values import CHOICE, TEXT
 
 BOUNDED = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -34,8 +34,7 @@ from browser_shell.core.ports import (
 )
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind
 from browser_shell.hooks.chain import HookChain
-from browser_shell.pipeline import Pipeline
-from browser_shell.runner import ExecutionRunner
+from browser_shell.pipeline import ExecutionRunner, Pipeline
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 

@@ -24,9 +24,9 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.ports import Hook, ReportProgress
 from browser_shell.core.records import RecordKind
+from browser_shell.pipeline import ExecutionRunner
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import SystemClock
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry

@@ -17,7 +17,7 @@ from browser_shell.audit.storage import LogFiles, lock_for_writing, require_file
 from browser_shell.audit.writer import ChainWriter, FsyncThread
 from browser_shell.core.errors import AuditUnavailable, ConfigurationInvalid
 from browser_shell.core.ports import Clock
-from browser_shell.core.records import AuditRecord, Receipt, utc_timestamp
+from browser_shell.core.records import ANNOUNCEMENTS, REPORTS_OF_ENDS, AuditRecord, Receipt, utc_timestamp
 from browser_shell.process.files import replace_file
 
 _MAX_UNSYNCED_BYTES = 256 * 1024
@@ -93,7 +93,7 @@ class JsonLinesAudit:
             receipt = self._write(record)
             self._sign_when_due()
             is_full = self._writer.unsynced_bytes > _MAX_UNSYNCED_BYTES
-            if record.kind.announces_act or record.durable or self._writer.has_new_head or is_full:
+            if record.kind in ANNOUNCEMENTS or record.durable or self._writer.has_new_head or is_full:
                 await self._make_durable(receipt.sequence)
             self._rotate_when_due()
         except OSError as error:
@@ -136,7 +136,7 @@ class JsonLinesAudit:
             return self._append(time, record)
         except OSError:
             self._refused_records += 1
-            if record.kind.reports_end:
+            if record.kind in REPORTS_OF_ENDS:
                 self._late.append((time, record))
             raise
 

@@ -44,11 +44,7 @@ class ErrorCode(Enum):
         1014,
         "Check the spelling of the host, try again later, or open another page. Nothing was opened.",
     )
-    TIMEOUT = (
-        124,
-        -32007,
-        "Ask for less, or give a larger timeout_sec (at most 120). The reason says what is left.",
-    )
+    TIMEOUT = (124, -32007, "Ask for less, or give a larger timeout_sec (at most 120). The reason says what is left.")
     COMMAND_FAILED = (1, 1001, "Read the reason; take a new snapshot, refs change when the page changes.")
     DIALOG_OPEN = (1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
     OUTPUT_TOO_LARGE = (1, 1003, "Ask for less: a selector, or no --full.")
@@ -219,12 +215,7 @@ class ConfigurationInvalid(BrowserShellError, ValueError):
     """A setting or a policy file is wrong. The message names the field and the rule."""
 
 
-PRECEDENCE = (
-    ErrorCode.TIMEOUT,
-    ErrorCode.BUDGET_EXCEEDED,
-    ErrorCode.SANDBOX_VIOLATION,
-    ErrorCode.POLICY_BLOCKED,
-)
+PRECEDENCE = (ErrorCode.TIMEOUT, ErrorCode.BUDGET_EXCEEDED, ErrorCode.SANDBOX_VIOLATION, ErrorCode.POLICY_BLOCKED)
 """The order of importance when several of these apply to one call (spec 004). Guards run in this order, too."""
 
 

@@ -33,18 +33,8 @@ class RecordKind(Enum):
     RUN_REMOVED = "RUN_REMOVED"
     """A finished run is removed with its evidence, because of its age or the total size of all runs."""
 
-    @property
-    def announces_act(self) -> bool:
-        """Whether the record announces an act. It is on the disk before the act begins."""
-        return self in _ANNOUNCEMENTS
 
-    @property
-    def reports_end(self) -> bool:
-        """Whether the record reports the end of an act. While the disk is full, it is kept and written later."""
-        return self in _ENDS
-
-
-_ANNOUNCEMENTS = frozenset(
+ANNOUNCEMENTS = frozenset(
     {
         RecordKind.SANDBOX_EXEC,
         RecordKind.MCP_CONTAINER_SPAWN,
@@ -56,7 +46,8 @@ _ANNOUNCEMENTS = frozenset(
         RecordKind.RUN_REMOVED,
     }
 )
-_ENDS = frozenset(
+"""Records that announce an act. They are on the disk before the act begins."""
+REPORTS_OF_ENDS = frozenset(
     {
         RecordKind.TOOL_FINISHED,
         RecordKind.MCP_CONTAINER_CLEANUP,
@@ -66,6 +57,7 @@ _ENDS = frozenset(
         RecordKind.TAKEOVER_ENDED,
     }
 )
+"""Records that report the end of an act. While the disk is full, they are kept and written later."""
 
 
 class SecretText:

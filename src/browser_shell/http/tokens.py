@@ -165,13 +165,7 @@ def throwaway_access(*, clock: Clock) -> Access:
 
 
 def make_token(
-    key: PrivateKey,
-    *,
-    subject: str,
-    seconds: float,
-    now: float,
-    audience: str | None = None,
-    issuer: str | None = None,
+    key: PrivateKey, *, subject: str, seconds: float, now: float, audience: str | None = None, issuer: str | None = None
 ) -> str:
     """Sign a token. Raises: ValueError for a subject that `TokenAuthenticator` would refuse."""
     claims: JsonObject = {"sub": _checked_subject(subject), "iat": int(now), "exp": int(now + seconds)}

@@ -98,17 +98,13 @@ def build_server(handler: CallHandler, *, new_id: NewId, instructions: str = INS
         cache_hints={"tools/list": CacheHint(LIST_FRESH_MS), "server/discover": CacheHint(LIST_FRESH_MS)},
         # No tool takes arguments from `Mcp-Param` headers. Without this the SDK runs `tools/list` before every
         # modern `tools/call` to find the schema.
-        get_tool_input_schema=_no_header_arguments,
+        get_tool_input_schema=lambda name: None,
         on_list_tools=list_tools,
     )
     server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
     # The SDK's OpenTelemetry spans are the only middleware; calls are recorded in the audit log.
     server.middleware.clear()
     return server
-
-
-def _no_header_arguments(name: str) -> None:
-    """Return no schema, so that the SDK looks for no arguments in headers."""
 
 
 class McpEndpoint:

@@ -17,8 +17,7 @@ from browser_shell.core.containers import MIB, ContainerLimits
 from browser_shell.core.decisions import Decision, denied
 from browser_shell.policy.addresses import parse_endpoint, parse_exemption
 from browser_shell.policy.commands import COMMANDS
-from browser_shell.policy.hosts import canonical_host, canonical_suffix
-from browser_shell.policy.urls import BAD_PORTS
+from browser_shell.policy.urls import BAD_PORTS, canonical_host, canonical_suffix
 
 JOB_TOOLS = ("run_playwright", "run_pytest")
 _DEFAULT_CONCURRENT_JOBS = 2

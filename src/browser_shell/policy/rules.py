@@ -9,8 +9,7 @@ from browser_shell.core.decisions import NO_ANSWER_RULE, Decision, IpAddress, de
 from browser_shell.policy.addresses import Endpoint, classify, parse_endpoint, parse_exemption
 from browser_shell.policy.commands import COMMANDS
 from browser_shell.policy.document import PolicyDocument
-from browser_shell.policy.hosts import judge_local_name, judge_machine_name
-from browser_shell.policy.urls import ABOUT_BLANK, BAD_PORTS, is_canonical
+from browser_shell.policy.urls import ABOUT_BLANK, BAD_PORTS, is_canonical, judge_local_name, judge_machine_name
 
 
 class UrlPolicy:

@@ -42,7 +42,7 @@ from browser_shell.egress.dialer import Dialer, SystemResolver
 from browser_shell.egress.proxy import EgressProxy
 from browser_shell.hooks.chain import GROUP, installed_hooks, standard_chain
 from browser_shell.ops.health import Probe
-from browser_shell.pipeline import Pipeline
+from browser_shell.pipeline import ExecutionRunner, Pipeline
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.process.accounts import (
     Account,
@@ -53,7 +53,6 @@ from browser_shell.process.accounts import (
 )
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.process.spawn import SETPRIV
-from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import AssembledServer, SystemClock, new_call_id, open_audit, open_limits
 from browser_shell.settings import JOBS_DIRECTORY, Settings, driver_digest
 from browser_shell.tools.browser_shell import BrowserShellTool
