@@ -91,13 +91,13 @@ def readable_name(name: bytes) -> str | None:
 
 def collect(directory: Path) -> Collected:
     """List a directory tree; a missing directory is empty. Raises: OSError when it is not a directory."""
-    collected = Collected()
+    walk = _Walk()
     try:
         root = os.open(directory, _OPEN | os.O_DIRECTORY)
     except FileNotFoundError:
-        return collected
-    _Walk(collected).enter(root, "", 0)
-    return collected
+        return walk.collected
+    walk.enter(root, "", 0)
+    return walk.collected
 
 
 def hash_file(path: Path) -> OutputFile:
@@ -112,20 +112,21 @@ def hash_file(path: Path) -> OutputFile:
         os.close(handle)
 
 
+@dataclass(slots=True)
 class _Walk:
     """Depth first, by descriptors: the checked entry is the one that is read."""
 
-    def __init__(self, collected: Collected) -> None:
-        self._collected = collected
-        self._entries = 0
-        self._bytes = 0
-        self._listed_bytes = 0
+    collected: Collected = field(default_factory=Collected)
+    entries: int = 0
+    file_bytes: int = 0
+    listed_bytes: int = 0
 
     def enter(self, directory: int, above: str, depth: int) -> None:
         try:
             names = self._names(directory)
-            if names is None:
-                self._list_empty(above.removesuffix("/") or ".")
+            path = above.removesuffix("/") or "."
+            if names is None and self._can_list(path):
+                self.collected.empty_directories.append(path)
             for name in names or ():
                 self._entry(directory, name, above, depth)
         finally:
@@ -138,10 +139,10 @@ class _Walk:
         with os.scandir(directory) as entries:
             for entry in entries:
                 empty = False
-                if self._entries >= MAX_ENTRIES:
-                    self._collected.cut = True
+                if self.entries >= MAX_ENTRIES:
+                    self.collected.cut = True
                     break
-                self._entries += 1
+                self.entries += 1
                 names.append(os.fsencode(entry.name))
         return None if empty else sorted(names)
 
@@ -176,28 +177,24 @@ class _Walk:
             self._refuse(path, "a pipe or a device")
         elif facts.st_nlink > 1:
             self._refuse(path, "it has a second name")
-        elif facts.st_size > MAX_FILE_BYTES or self._bytes + facts.st_size > MAX_TOTAL_BYTES:
+        elif facts.st_size > MAX_FILE_BYTES or self.file_bytes + facts.st_size > MAX_TOTAL_BYTES:
             self._refuse(path, "too large")
         elif self._can_list(path):
-            self._bytes += facts.st_size
-            self._collected.files.append(_hash(handle, path, facts.st_size))
+            self.file_bytes += facts.st_size
+            self.collected.files.append(_hash(handle, path, facts.st_size))
 
     def _refuse(self, path: str, reason: str) -> None:
         path = path[:MAX_PATH_BYTES]
         if self._can_list(path):
-            self._collected.refused.append(RefusedEntry(path=path, reason=reason))
-
-    def _list_empty(self, path: str) -> None:
-        if self._can_list(path):
-            self._collected.empty_directories.append(path)
+            self.collected.refused.append(RefusedEntry(path=path, reason=reason))
 
     def _can_list(self, path: str) -> bool:
         """Reserve room for one path, or count the entry as unlisted."""
         needed = len(json.dumps(path))
-        if self._listed_bytes + needed > MAX_LISTED_BYTES:
-            self._collected.unlisted += 1
+        if self.listed_bytes + needed > MAX_LISTED_BYTES:
+            self.collected.unlisted += 1
             return False
-        self._listed_bytes += needed
+        self.listed_bytes += needed
         return True
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 import structlog
 from limits.aio.storage import RedisStorage
-from limits.errors import StorageError
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
 
@@ -17,7 +16,7 @@ from browser_shell.core.errors import ConfigurationInvalid
 SLOT_SECONDS = 15
 """A slot expires after this time unless it is renewed, so that a killed server does not keep its slots."""
 RENEW_SECONDS = 4.0
-ERRORS = (StorageError, OSError)
+ERRORS = (RedisError, OSError)
 """Exceptions of counters and slots when Redis cannot be reached."""
 _PREFIX = "browser-shell"
 _SOCKET_SECONDS = 1.0
@@ -43,7 +42,7 @@ log = structlog.get_logger()
 
 @asynccontextmanager
 async def open_redis(redis_url: str) -> AsyncIterator[tuple[RedisStorage, RedisSlots]]:
-    """Connect counters and slots. An unreachable Redis raises StorageError later, when they are used.
+    """Connect counters and slots. An unreachable Redis raises one of `ERRORS` later, when they are used.
 
     Raises: ConfigurationInvalid.
     """
@@ -51,7 +50,6 @@ async def open_redis(redis_url: str) -> AsyncIterator[tuple[RedisStorage, RedisS
     # The URL only selects the storage class. All connections, with the password, come from the pool.
     counters = RedisStorage(
         "async+redis://",
-        wrap_exceptions=True,
         implementation="redispy",
         key_prefix=_PREFIX,
         connection_pool=pool,  # type: ignore[arg-type]  # documented; the library types all options alike
@@ -93,19 +91,17 @@ class RedisSlots:
         """Key by lease id, for renewal."""
 
     async def take(self, key: str, lease_id: str, *, limit: int) -> bool:
-        """Raises: StorageError."""
-        with _as_storage_error():
-            taken = await self._take(keys=[self._name(key)], args=[lease_id, self._slot_seconds, limit])
+        """Raises: RedisError, OSError."""
+        taken = await self._take(keys=[self._name(key)], args=[lease_id, self._slot_seconds, limit])
         if taken:
             self._leases[lease_id] = key
         return bool(taken)
 
     async def give_back(self, key: str, lease_id: str) -> None:
-        """Raises: StorageError."""
+        """Raises: RedisError, OSError."""
         # Before the first await, so that no renewal starts after this.
         self._leases.pop(lease_id, None)
-        with _as_storage_error():
-            await self._redis.zrem(self._name(key), lease_id)
+        await self._redis.zrem(self._name(key), lease_id)
 
     async def keep_renewing(self) -> None:
         """Renew the slots of this server until cancelled."""
@@ -128,12 +124,3 @@ class RedisSlots:
 
     def _name(self, key: str) -> str:
         return f"{_PREFIX}:places:{key}"
-
-
-@contextmanager
-def _as_storage_error() -> Iterator[None]:
-    """Raise errors of the Redis client as errors of the `limits` library, so that the gate handles one kind."""
-    try:
-        yield
-    except RedisError as fault:
-        raise StorageError(fault) from fault

@@ -35,13 +35,16 @@ class ContainerState:
 
 
 @contextmanager
-def engine_faults(step: str, *, ignore: tuple[int, ...] = ()) -> Iterator[None]:
+def engine_call(
+    step: str, *, ignore: tuple[int, ...] = (), shield: bool = False, seconds: float | None = _CALL_SECONDS
+) -> Iterator[None]:
     """Convert the client library's errors to SandboxUnavailable. The engine's own message goes to the log only.
 
-    `ignore` lists HTTP statuses that count as success.
+    `ignore` lists HTTP statuses that count as success. Without `seconds`, the caller sets the deadline.
     """
     try:
-        yield
+        with anyio.fail_after(seconds, shield=shield):
+            yield
     except aiodocker.DockerError as error:
         if error.status in ignore:
             return
@@ -56,12 +59,6 @@ def engine_faults(step: str, *, ignore: tuple[int, ...] = ()) -> Iterator[None]:
         raise SandboxUnavailable(f"the container engine could not {step}: its answer cannot be read") from error
 
 
-@contextmanager
-def _engine_call(step: str, *, ignore: tuple[int, ...] = (), shield: bool = False) -> Iterator[None]:
-    with engine_faults(step, ignore=ignore), anyio.fail_after(_CALL_SECONDS, shield=shield):
-        yield
-
-
 class EngineApi:
     """One connection to an engine. Every method raises SandboxUnavailable when the engine fails."""
 
@@ -70,14 +67,14 @@ class EngineApi:
 
     async def counts_files(self) -> bool:
         """Whether tmpfs mounts accept `nr_inodes`. Podman (4.3) rejects it."""
-        with _engine_call("report its version"):
+        with engine_call("report its version"):
             parts = (await self._client.version()).get("Components") or []
             return not any("podman" in str(part.get("Name")).lower() for part in parts)
 
     async def image_id(self, image: str) -> str:
         """Return the local id. Nothing is ever pulled."""
         image_id = ""
-        with _engine_call("look for the image", ignore=(_NOT_FOUND,)):
+        with engine_call("look for the image", ignore=(_NOT_FOUND,)):
             image_id = str((await self._client.images.inspect(image))["Id"])
         if not image_id:
             raise SandboxUnavailable(f"the image {image} is not on this machine; build it with `make jobs-image`")
@@ -85,14 +82,14 @@ class EngineApi:
 
     async def create(self, config: JsonObject, *, name: str) -> str:
         """Return the container's id. Shielded, so that a cancelled caller can still remove the container."""
-        with _engine_call("make a container", shield=True):
+        with engine_call("make a container", shield=True):
             return (await self._client.containers.create(config, name=name)).id
 
     @asynccontextmanager
     async def attach(self, container_id: str) -> AsyncIterator[Stream]:
         stream = self._container(container_id).attach(stdout=True, stderr=True)
         try:
-            with _engine_call("listen to a container"):
+            with engine_call("listen to a container"):
                 await stream.__aenter__()
             yield stream
         finally:
@@ -103,32 +100,32 @@ class EngineApi:
                 log.debug("container_stream_lost", container=container_id)
 
     async def start(self, container_id: str) -> None:
-        with _engine_call("start a container", shield=True):
+        with engine_call("start a container", shield=True):
             await self._container(container_id).start()
 
     async def signal(self, container_id: str, name: str) -> None:
         """Send a signal. A container that is removed or stopped is not an error."""
-        with _engine_call("signal a container", ignore=(_NOT_FOUND, _CONFLICT)):
+        with engine_call("signal a container", ignore=(_NOT_FOUND, _CONFLICT)):
             await self._container(container_id).kill(signal=name)
 
     async def wait(self, container_id: str) -> None:
         """Return when the container has ended. The caller sets the deadline."""
-        with engine_faults("wait for a container"):
+        with engine_call("wait for a container", seconds=None):
             await self._container(container_id).wait()
 
     async def state(self, container_id: str) -> ContainerState:
-        with _engine_call("report how a container ended"):
+        with engine_call("report how a container ended"):
             state = (await self._container(container_id).show())["State"]
             return ContainerState(exit_code=int(state["ExitCode"]), out_of_memory=state.get("OOMKilled") is True)
 
     async def remove(self, container_id: str) -> None:
         """Kill and remove a container with its anonymous volumes. A container that is gone is not an error."""
-        with _engine_call("remove a container", ignore=(_NOT_FOUND,)):
+        with engine_call("remove a container", ignore=(_NOT_FOUND,)):
             await self._container(container_id).delete(force=True, v=True)
 
     async def labelled(self, label: str) -> dict[str, dict[str, str]]:
         """Return the labels of every container with this label, running or not, by container id."""
-        with _engine_call("list its containers"):
+        with engine_call("list its containers"):
             containers = await self._client.containers.list(all=True, filters=json.dumps({"label": [label]}))
             return {each.id: {str(k): str(v) for k, v in each["Labels"].items()} for each in containers}
 
@@ -139,7 +136,7 @@ class EngineApi:
 @asynccontextmanager
 async def connect(address: str) -> AsyncIterator[EngineApi]:
     """Open a client. Raises: SandboxUnavailable, at the first call, when nothing answers at `address`."""
-    with engine_faults("be reached"):
+    with engine_call("be reached"):
         client = aiodocker.Docker(url=address)
     try:
         yield EngineApi(client)
