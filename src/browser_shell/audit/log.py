@@ -113,9 +113,9 @@ class JsonLinesAudit:
         """Sign and flush all records. Raises: AuditUnavailable."""
         try:
             self._write_late_records()
-            if self._writer.unsigned_records:
+            if self._writer.log.unsigned_records:
                 self._sign()
-            await self._make_durable(self._writer.last_sequence)
+            await self._make_durable(self._writer.log.last_sequence)
             self._rotate_when_due()
         except OSError as error:
             raise AuditUnavailable("the audit log cannot be written") from error
@@ -156,7 +156,7 @@ class JsonLinesAudit:
 
     def _sign_when_due(self) -> None:
         is_due = self._clock.monotonic() - self._signed_at >= self._checkpoint_seconds
-        if is_due or self._writer.unsigned_records >= self._checkpoint_records:
+        if is_due or self._writer.log.unsigned_records >= self._checkpoint_records:
             self._sign()
 
     def _sign(self) -> None:
@@ -165,14 +165,14 @@ class JsonLinesAudit:
 
     def _rotate_when_due(self) -> None:
         # A running flush uses the old file. The task that started it calls this again afterwards.
-        if self._writer.size < self._rotate_at or self._flushing is not None:
+        if self._writer.log.end < self._rotate_at or self._flushing is not None:
             return
         try:
             self._writer.rotate(self._now())
             self._rotate_at = self._rotate_bytes
         except OSError:
             # The old file still accepts records.
-            self._rotate_at = self._writer.size + self._rotate_bytes // 8
+            self._rotate_at = self._writer.log.end + self._rotate_bytes // 8
             log.exception("audit_rotation_failed")
 
     async def _make_durable(self, sequence: int) -> None:
@@ -193,9 +193,6 @@ class JsonLinesAudit:
             # Shielded from cancellation: the file must not be rotated during the flush.
             with anyio.CancelScope(shield=True):
                 await self._fsync_thread.run(flush.run)
-        except OSError:
-            self._writer.flush_failed()
-            raise
         finally:
             self._flushing = None
             finished.set()

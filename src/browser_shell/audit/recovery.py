@@ -36,6 +36,11 @@ class OpenedLog:
     torn_bytes: int = 0
     """Size of an incomplete last line, which was never acknowledged."""
 
+    @property
+    def unsigned_records(self) -> int:
+        """Number of records since the last checkpoint."""
+        return self.last_sequence - self.first_unsigned
+
     def advance(self, line: bytes, *, is_checkpoint: bool) -> None:
         """Count a line that follows the last one."""
         self.last_sequence, self.last_sha256 = self.last_sequence + 1, digest_of(line)
@@ -61,19 +66,15 @@ def _start_log(files: LogFiles, file: int) -> OpenedLog:
     lines = os.pread(file, 64 * 1024, 0).count(b"\n")
     if files.rotated() or lines > _MAX_LINES_WITHOUT_HEAD:
         raise _damaged(files.head, "is missing, and the log has records")
-    try:
-        key = SigningKey.read(files.key)
-    except FileNotFoundError:
-        key = SigningKey.generate(files.key)
+    key = SigningKey.read_if_exists(files.key) or SigningKey.generate(files.key)
     os.ftruncate(file, 0)
     return OpenedLog(file=file, key=key, log_id=secrets.token_hex(8))
 
 
 def _resume_log(files: LogFiles, file: int, head: bytes) -> OpenedLog:
-    try:
-        key = SigningKey.read(files.key)
-    except FileNotFoundError as cause:
-        raise _damaged(files.key, "is missing, and the log has records") from cause
+    key = SigningKey.read_if_exists(files.key)
+    if key is None:
+        raise _damaged(files.key, "is missing, and the log has records")
     checkpoint = signed_checkpoint(head, key.public)
     if checkpoint is None:
         raise _damaged(files.head, f"is not signed with {files.key.name}")

@@ -36,13 +36,6 @@ class PublicKey:
     def pem(self) -> bytes:
         return self.key.public_bytes(*_PEM)
 
-    def has_signed(self, content: bytes, signature: bytes) -> bool:
-        try:
-            self.key.verify(signature, content)
-        except InvalidSignature:
-            return False
-        return True
-
     @classmethod
     def read(cls, path: Path) -> Self:
         """Raises: ConfigurationInvalid."""
@@ -60,7 +53,12 @@ class PublicKey:
 def signed_checkpoint(line: bytes, key: PublicKey) -> Checkpoint | None:
     """Parse a checkpoint; None unless `key` signed it."""
     parts, checkpoint = split_signature(line), read_checkpoint(line)
-    if parts is None or checkpoint is None or checkpoint.key != key.key_id or not key.has_signed(*parts):
+    if parts is None or checkpoint is None or checkpoint.key != key.key_id:
+        return None
+    content, signature = parts
+    try:
+        key.key.verify(signature, content)
+    except InvalidSignature:
         return None
     return checkpoint
 
@@ -93,12 +91,12 @@ class SigningKey:
         return cls(key)
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """Raises: ConfigurationInvalid; FileNotFoundError."""
+    def read_if_exists(cls, path: Path) -> Self | None:
+        """Raises: ConfigurationInvalid."""
         try:
             file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
-            raise
+            return None
         except OSError as cause:
             raise ConfigurationInvalid(f"signing key {path}: {cause.strerror}") from cause
         with os.fdopen(file, "rb") as reader:

@@ -38,8 +38,6 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class Verdict:
-    """The result of a verification."""
-
     problems: list[Problem] = field(default_factory=list)
     files: int = 0
     records: int = 0

@@ -45,28 +45,16 @@ class ChainWriter:
 
     def __init__(self, files: LogFiles, opened: OpenedLog) -> None:
         self._files = files
-        self._log = opened
+        self.log = opened
         self._synced = opened.end
         self._unsynced = bytearray()
-        """Bytes since the last flush. They are written again after a failed flush, because the kernel drops them."""
-        self._flush_failed = False
+        """Bytes since the last successful flush. After a failed one the kernel drops them."""
+        self._must_rewrite = False
+        """Whether a flush was begun and did not succeed, so that `_unsynced` has to be written again."""
         self._is_torn = False
         """Whether bytes beyond the end must be removed before the next line."""
         self._new_head: bytes | None = None
         self.durable_sequence = 0
-
-    @property
-    def size(self) -> int:
-        return self._log.end
-
-    @property
-    def last_sequence(self) -> int:
-        return self._log.last_sequence
-
-    @property
-    def unsigned_records(self) -> int:
-        """Number of records since the last checkpoint."""
-        return self._log.last_sequence - self._log.first_unsigned
 
     @property
     def unsynced_bytes(self) -> int:
@@ -80,12 +68,12 @@ class ChainWriter:
         """Raises: OSError; then nothing was written."""
         line = self._compose(kind, time, members)
         self._write(line)
-        self._log.advance(line, is_checkpoint=False)
-        return Receipt(sequence=self._log.last_sequence, sha256=self._log.last_sha256)
+        self.log.advance(line, is_checkpoint=False)
+        return Receipt(sequence=self.log.last_sequence, sha256=self.log.last_sha256)
 
     def checkpoint(self, time: str) -> None:
         """Sign the end of the log. Raises: OSError; then nothing was written."""
-        log, key = self._log, self._log.key
+        log, key = self.log, self.log.key
         members: Members = {
             "log": log.log_id,
             "key": key.public.key_id,
@@ -101,12 +89,13 @@ class ChainWriter:
     def begin_flush(self) -> Flush:
         """Raises: OSError."""
         self._require_in_place()
-        if self._flush_failed:
-            _write_at(self._log.file, self._unsynced, self._synced)
+        if self._must_rewrite:
+            _write_at(self.log.file, self._unsynced, self._synced)
+        self._must_rewrite = True
         return Flush(
-            file=self._log.file,
-            end=self._log.end,
-            sequence=self._log.last_sequence,
+            file=self.log.file,
+            end=self.log.end,
+            sequence=self.log.last_sequence,
             head=self._new_head,
             head_path=self._files.head,
         )
@@ -114,21 +103,14 @@ class ChainWriter:
     def flushed(self, flush: Flush) -> None:
         del self._unsynced[: flush.end - self._synced]
         self._synced, self.durable_sequence = flush.end, flush.sequence
-        self._flush_failed = False
+        self._must_rewrite = False
         if self._new_head is flush.head:
             self._new_head = None
-
-    def flush_failed(self) -> None:
-        self._flush_failed = True
 
     def flush_now(self) -> None:
         """Raises: OSError."""
         flush = self.begin_flush()
-        try:
-            flush.run()
-        except OSError:
-            self.flush_failed()
-            raise
+        flush.run()
         self.flushed(flush)
 
     def rotate(self, time: str) -> None:
@@ -150,18 +132,18 @@ class ChainWriter:
         except OSError:
             os.close(fresh)
             raise
-        os.close(self._log.file)
-        self._log.file, self._log.end, self._synced = fresh, 0, 0
+        os.close(self.log.file)
+        self.log.file, self.log.end, self._synced = fresh, 0, 0
 
     def close(self) -> None:
-        os.close(self._log.file)
+        os.close(self.log.file)
 
     def _compose(self, kind: str, time: str, members: Members) -> bytes:
-        log = self._log
+        log = self.log
         return compose(prev=log.last_sha256, seq=log.last_sequence + 1, kind=kind, time=time, members=members)
 
     def _write(self, line: bytes) -> None:
-        log = self._log
+        log = self.log
         if self._is_torn:
             os.ftruncate(log.file, log.end)
             self._is_torn = False
@@ -180,7 +162,7 @@ class ChainWriter:
 
     def _require_in_place(self) -> None:
         """Fail if the file was removed or replaced: records in it would be lost."""
-        if not os.path.samestat(os.fstat(self._log.file), self._files.active.lstat()):
+        if not os.path.samestat(os.fstat(self.log.file), self._files.active.lstat()):
             raise OSError(errno.ESTALE, "the audit log was moved or replaced while in use")
 
 

@@ -49,8 +49,6 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedRun:
-    """The files of a run and the hash of its evidence."""
-
     collected: Collected
     evidence_sha256: str
 

@@ -20,8 +20,6 @@ _ENTRIES = frozenset({EVIDENCE_NAME, LOG_NAME, OUTPUT_NAME})
 
 @dataclass(slots=True, kw_only=True)
 class EvidenceVerdict:
-    """The findings about one run's directory."""
-
     run_id: str
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

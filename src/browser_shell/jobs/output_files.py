@@ -29,8 +29,6 @@ for _suffix in (".log", ".md", ".jsonl"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
-    """A regular file."""
-
     path: str
     size: int
     sha256: str

@@ -47,8 +47,6 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """One run's directory."""
-
     run_id: str
     directory: Path
     modified: float

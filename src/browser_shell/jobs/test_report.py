@@ -30,8 +30,6 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedTest:
-    """One test that did not pass."""
-
     test: str
     message: str
 

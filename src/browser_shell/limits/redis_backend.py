@@ -91,14 +91,12 @@ class RedisSlots:
         """Key by lease id, for renewal."""
 
     async def take(self, key: str, lease_id: str, *, limit: int) -> bool:
-        """Raises: RedisError, OSError."""
         taken = await self._take(keys=[self._name(key)], args=[lease_id, self._slot_seconds, limit])
         if taken:
             self._leases[lease_id] = key
         return bool(taken)
 
     async def give_back(self, key: str, lease_id: str) -> None:
-        """Raises: RedisError, OSError."""
         # Before the first await, so that no renewal starts after this.
         self._leases.pop(lease_id, None)
         await self._redis.zrem(self._name(key), lease_id)
