@@ -72,9 +72,8 @@ class _CallState(Generic[PlanT]):
     lease: CallLease | None = None
     plan: PlanT | None = None
     judged_ms: float | None = None
-    """Milliseconds from the start of the call to the decision."""
     ran_ms: float | None = None
-    """Milliseconds of execution; None if nothing was executed."""
+    """None if nothing was executed."""
     result: CommandResult | None = None
     """None until the call ends. It stays None if the call is cancelled."""
 

@@ -98,8 +98,6 @@ class ArgumentsInvalid(CallRefused, ValueError):
 class PolicyBlocked(CallRefused, PermissionError):
     """The arguments are well formed, and the policy forbids the call."""
 
-    code = ErrorCode.POLICY_BLOCKED
-
 
 class NameNotResolved(CallRefused):
     """The host of a URL has no address, so there is nothing to judge and nothing to open."""

@@ -107,7 +107,6 @@ class AuditRecord:
     image: str = ""
     """Digest or local id."""
     limits: str = ""
-    """Limits of a container, as text."""
     path: str = ""
     """Path of an artifact, relative to the output of the run."""
     size_bytes: int | None = None

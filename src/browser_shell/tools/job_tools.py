@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from browser_shell.core.calls import ContainerJob, JobRunner
 from browser_shell.core.json_values import JsonObject, JsonValue
@@ -34,6 +35,26 @@ LANGUAGES = ("python", "node")
 
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
 _TEXT: JsonObject = {"type": "string"}
+_COMMON_PROPERTIES: JsonObject = {
+    "project": {
+        "type": "string",
+        "maxLength": MAX_PATH_CHARACTERS,
+        "default": ".",
+        "description": "Directory of the workspace to run in; relative",
+    },
+    "tests": {
+        "type": "array",
+        "items": {"type": "string", "minLength": 1, "maxLength": MAX_TEST_CHARACTERS},
+        "maxItems": MAX_TESTS,
+        "description": "What to run, relative to project; none means all",
+    },
+    "max_failures": {**MAX_FAILURES.schema(), "description": "Stop after this many; 0: never"},
+    "output_lines": {**OUTPUT_LINES.schema(), "description": "Last lines of output to return"},
+}
+
+
+def _expression(description: str) -> JsonObject:
+    return {"type": "string", "maxLength": MAX_EXPRESSION_CHARACTERS, "description": description}
 
 
 def job_tools(document: PolicyDocument, allowed: Collection[str]) -> list[Tool[ContainerJob]]:
@@ -47,16 +68,18 @@ def job_tools(document: PolicyDocument, allowed: Collection[str]) -> list[Tool[C
 
 
 class _JobTool:
-    """The common part of both tools. `properties` is the schema of the arguments that only one tool has."""
+    """The common part of both tools."""
 
     name: str
     description: str
+    own_properties: ClassVar[JsonObject]
+    """Schema of the arguments that only this tool has."""
     required: tuple[str, ...] = ()
     uses_protocol_errors = True
 
-    def __init__(self, *, properties: JsonObject, max_seconds: int) -> None:
+    def __init__(self, *, max_seconds: int) -> None:
         self._timeout = Range(least=1, most=max_seconds, default=max_seconds)
-        self._properties = {**_common_properties(), **properties, "timeout_sec": self._timeout.schema()}
+        self._properties = {**_COMMON_PROPERTIES, **self.own_properties, "timeout_sec": self._timeout.schema()}
 
     def describe(self) -> ToolDescription:
         """Return the entry in `tools/list`."""
@@ -82,13 +105,10 @@ class RunPytestTool(_JobTool):
 Run pytest on the workspace in a fresh container without network. The code is read-only; files that tests write to \
 /output become artifacts. tests: paths or node ids such as tests/test_a.py::test_b. Failing tests are a result \
 (passed: false), not an error."""
-
-    def __init__(self, *, max_seconds: int) -> None:
-        properties: JsonObject = {
-            "keyword": _expression("As pytest -k: names, and, or, not, brackets"),
-            "markers": _expression("As pytest -m"),
-        }
-        super().__init__(properties=properties, max_seconds=max_seconds)
+    own_properties: ClassVar[JsonObject] = {
+        "keyword": _expression("As pytest -k: names, and, or, not, brackets"),
+        "markers": _expression("As pytest -m"),
+    }
 
     def plan(self, arguments: JsonValue) -> ContainerJob:
         """Raises: ArgumentsInvalid."""
@@ -114,16 +134,16 @@ class RunPlaywrightTool(_JobTool):
 Run Playwright tests of the workspace in a fresh container with Chromium and without network: pages come from files or \
 servers that the tests start. language python: pytest with pytest-playwright; node: playwright test. Screenshots, \
 traces and files written to /output become artifacts. Failing tests are a result (passed: false), not an error."""
+    own_properties: ClassVar[JsonObject] = {
+        "language": {"type": "string", "enum": list(LANGUAGES)},
+        "keyword": _expression("python: as pytest -k; node: part of the title"),
+        "workers": {**WORKERS.schema(), "description": "node only"},
+        "retries": {**RETRIES.schema(), "description": "node only"},
+    }
     required = ("language",)
 
     def __init__(self, *, artifacts: PlaywrightSection, max_seconds: int) -> None:
-        properties: JsonObject = {
-            "language": {"type": "string", "enum": list(LANGUAGES)},
-            "keyword": _expression("python: as pytest -k; node: part of the title"),
-            "workers": {**WORKERS.schema(), "description": "node only"},
-            "retries": {**RETRIES.schema(), "description": "node only"},
-        }
-        super().__init__(properties=properties, max_seconds=max_seconds)
+        super().__init__(max_seconds=max_seconds)
         self._artifacts = artifacts
 
     def plan(self, arguments: JsonValue) -> ContainerJob:
@@ -177,26 +197,3 @@ def output_schema() -> JsonObject:
             "evidence_sha256": _TEXT,
         }
     )
-
-
-def _common_properties() -> JsonObject:
-    return {
-        "project": {
-            "type": "string",
-            "maxLength": MAX_PATH_CHARACTERS,
-            "default": ".",
-            "description": "Directory of the workspace to run in; relative",
-        },
-        "tests": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1, "maxLength": MAX_TEST_CHARACTERS},
-            "maxItems": MAX_TESTS,
-            "description": "What to run, relative to project; none means all",
-        },
-        "max_failures": {**MAX_FAILURES.schema(), "description": "Stop after this many; 0: never"},
-        "output_lines": {**OUTPUT_LINES.schema(), "description": "Last lines of output to return"},
-    }
-
-
-def _expression(description: str) -> JsonObject:
-    return {"type": "string", "maxLength": MAX_EXPRESSION_CHARACTERS, "description": description}
