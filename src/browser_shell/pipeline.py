@@ -1,4 +1,4 @@
-"""The path of one tool call, top to bottom. A command runs only after it is planned, judged and recorded."""
+"""Run one tool call. Nothing is executed before the call is planned, allowed by the policy and recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LAST_RECORD_SECONDS = 5
 MAX_REASON_CHARACTERS = 6_000
 MAX_TOOL_NAME_CHARACTERS = 64
 COMMAND_RULE_PREFIX = "command."
-"""Rule ids with this prefix refuse a subcommand, an operand or an option. Such a refusal has an additional record."""
+"""Prefix of the ids of rules about subcommands, operands and options. Their refusals have an additional record."""
 
 log = structlog.get_logger()
 
@@ -261,7 +261,7 @@ def _hook_failures(call: ToolCall, rule_id: str, message: str) -> Iterator[None]
 
 
 def _redacting(report_progress: ReportProgress) -> ReportProgress:
-    """Redact progress messages, because the after-hooks do not see them."""
+    """Wrap `report_progress` so that messages are redacted. They do not pass through the after-hooks."""
 
     async def report_redacted(done: float, total: float, message: str) -> None:
         await report_progress(done, total, redact_text(message))
@@ -270,14 +270,14 @@ def _redacting(report_progress: ReportProgress) -> ReportProgress:
 
 
 def _typed_text(plan: Plan | None, kind: RecordKind) -> SecretText | None:
-    """Return the text that the command types, for one record of each call: the record of the decision."""
+    """Return the text that the command types if this is the record of the decision; otherwise None."""
     is_decision = kind in (RecordKind.SANDBOX_EXEC, RecordKind.POLICY_BLOCKED)
     text = plan.typed_text if isinstance(plan, BrowserCommand) and is_decision else None
     return SecretText(text) if text is not None else None
 
 
 def _error_name(result: CommandResult | None, *, finished: bool) -> str:
-    """Return the code word of the error, or ''. A finished call without a result was cancelled."""
+    """Return the name of the error code; '' without an error. A finished call without a result was cancelled."""
     if result is None:
         return "CANCELLED" if finished else ""
     return result.error.name if result.error else ""
@@ -295,15 +295,15 @@ def _failed_result(error: BrowserShellError) -> CommandResult:
 
 def _run_id(state: _CallState[PlanT], error: BrowserShellError) -> str:
     """Return the id of a job that ran before this error, so that its evidence can be found; '' if no job ran."""
-    was_executed = state.ran_ms is not None and isinstance(state.plan, ContainerJob)
+    job_was_executed = state.ran_ms is not None and isinstance(state.plan, ContainerJob)
     # The container runner raises other errors only if the job did not run or left no evidence.
     has_evidence = isinstance(error, BudgetExceeded | ExecutionTimedOut | HookFailed)
-    return state.call.call_id if was_executed and has_evidence else ""
+    return state.call.call_id if job_was_executed and has_evidence else ""
 
 
 def _outcome(call: ToolCall, tool: Tool[Plan] | None, result: CommandResult) -> ToolOutcome:
     uses_protocol_errors = tool is not None and tool.uses_protocol_errors
-    # Such a tool answers with data of its own output schema instead of session_id, exit_code, stdout and stderr.
+    # A tool with protocol errors returns data of its own output schema, not session_id, exit_code, stdout and stderr.
     answer = result.data if uses_protocol_errors and isinstance(result.data, dict) else None
     return ToolOutcome(
         session_id=call.session_id,

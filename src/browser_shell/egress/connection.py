@@ -10,7 +10,7 @@ from anyio.abc import SocketStream
 from browser_shell.http1.body import LAST_CHUNK, BodyReader, encode_chunk
 from browser_shell.http1.heads import Framing, HeadReader, MessageInvalid
 
-CONNECTION_ENDED = (
+CONNECTION_ERRORS = (
     MessageInvalid,
     OSError,
     TimeoutError,
@@ -79,7 +79,7 @@ class HttpConnection:
 async def copy_body(source: HttpConnection, framing: Framing, length: int | None, sink: HttpConnection) -> None:
     """Copy a body. One without a length is sent in chunks.
 
-    Raises: one of CONNECTION_ENDED. The last chunk is missing then, so that the body does not look complete.
+    Raises: one of CONNECTION_ERRORS. The last chunk is missing then, so that the body does not look complete.
     """
     has_length = framing in (Framing.NONE, Framing.LENGTH)
     with anyio.fail_after(_STALL_SECONDS) as timeout:

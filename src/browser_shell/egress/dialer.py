@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from socket import AF_INET, AF_INET6, SOCK_STREAM
+from typing import NoReturn
 
 import anyio
 from anyio.abc import SocketStream
@@ -104,8 +105,8 @@ class Dialer:
             await self._record(requester, "", RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
             raise EgressDenied(decision) from refusal
 
-    async def _deny(self, requester: Requester, target: UrlTarget, decision: Decision) -> None:
-        """Report and record a denial. Raises: EgressDenied, always."""
+    async def _deny(self, requester: Requester, target: UrlTarget, decision: Decision) -> NoReturn:
+        """Report and record a denial. Raises: EgressDenied."""
         self.on_denial(
             Denial(
                 requester=requester,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, copy_body
+from browser_shell.egress.connection import CONNECTION_ERRORS, HttpConnection, copy_body
 from browser_shell.http1.heads import Framing, Headers, MessageInvalid, Request, Response, parse_response, write_head
 
 _RESPONSE_SECONDS = 300.0
@@ -36,7 +36,7 @@ async def exchange(client: HttpConnection, upstream: Upstream, request: Request,
     Both directions run at the same time: the response may arrive before the upload ends, and the client may disconnect
     before the response arrives.
 
-    Raises: one of CONNECTION_ENDED.
+    Raises: one of CONNECTION_ERRORS.
     """
     origin = upstream.connection
     await origin.send(_request_head(request, path=path, authority=upstream.authority))
@@ -50,7 +50,7 @@ async def exchange(client: HttpConnection, upstream: Upstream, request: Request,
             await copy_body(client, request.framing, request.length, origin)
             is_uploaded = True
             await _wait_for_disconnect(client)
-        except CONNECTION_ENDED as error:
+        except CONNECTION_ERRORS as error:
             errors.append(error)
             tasks.cancel_scope.cancel()
 
@@ -61,13 +61,13 @@ async def exchange(client: HttpConnection, upstream: Upstream, request: Request,
                 response = await _read_response(client, origin, request)
             await client.send(_response_head(response, closes=request.closes))
             await copy_body(origin, response.framing, response.length, client)
-        except CONNECTION_ENDED as error:
+        except CONNECTION_ERRORS as error:
             errors.append(error)
         tasks.cancel_scope.cancel()
     if errors:
         raise errors[0]
     if response is None or not is_uploaded:
-        raise MessageInvalid("the response ended before the request")
+        raise MessageInvalid("the response was complete before the request")
     # Bytes after the response could be taken for the response to the next request.
     return not (request.closes or response.closes or origin.buffer)
 

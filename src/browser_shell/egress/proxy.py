@@ -17,7 +17,7 @@ import structlog
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from browser_shell.core.decisions import NO_ANSWER_RULE, Requester
-from browser_shell.egress.connection import CONNECTION_ENDED, HttpConnection, join_streams
+from browser_shell.egress.connection import CONNECTION_ERRORS, HttpConnection, join_streams
 from browser_shell.egress.dialer import Dialer, Dialled, EgressDenied, EgressFailed
 from browser_shell.egress.forward import Upstream, exchange
 from browser_shell.http1.heads import (
@@ -92,7 +92,7 @@ class EgressProxy:
         open_connections[requester] += 1
         client = HttpConnection(stream, RequestHeadReader(max_bytes=_MAX_REQUEST_HEAD_BYTES))
         try:
-            with suppress(*CONNECTION_ENDED):
+            with suppress(*CONNECTION_ERRORS):
                 try:
                     await self._serve_requests(client, requester)
                 except _Refused as refused:
@@ -103,7 +103,7 @@ class EgressProxy:
                 del open_connections[requester]
 
     async def _serve_requests(self, client: HttpConnection, requester: Requester | None) -> None:
-        """Serve the requests of one connection. Raises: _Refused, or one of CONNECTION_ENDED."""
+        """Serve the requests of one connection. Raises: _Refused, or one of CONNECTION_ERRORS."""
         upstream: Upstream | None = None
         try:
             while True:
@@ -169,7 +169,7 @@ async def _accept(listener: SocketListener) -> SocketStream:
         try:
             return await listener.accept()
         except OSError as error:
-            # No file descriptor is free, or the client left the backlog. Both are temporary.
+            # No file descriptor is free, or the client has closed the connection again. Both are temporary.
             log.warning("egress_accept_failed", reason=error.strerror)
             await anyio.sleep(_ACCEPT_RETRY_SECONDS)
 
@@ -181,7 +181,7 @@ async def _read_request(client: HttpConnection) -> Request:
     except MessageInvalid as invalid:
         raise _Refused(invalid.status, "Invalid request") from invalid
     if not _has_proxy_target(request):
-        raise _Refused(400, "This is a proxy")
+        raise _Refused(400, "Not a proxy request")
     return request
 
 

@@ -31,7 +31,7 @@ _METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"O
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTimeouts:
-    """Timeouts of one connection, and the number of connections."""
+    """Timeouts of one connection, and the maximum number of connections."""
 
     head_seconds: float = 10.0
     """From the first byte of a request, or from the start of the connection, to the end of the head."""

@@ -157,7 +157,7 @@ class Gateway:
 
     async def _serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Raises: _Refused, before a response has started."""
-        route = self._check_edge(scope, headers)
+        route = self._check_before_authentication(scope, headers)
         if _is_preflight(scope, headers):
             await Response(status_code=204)(scope, receive, send)
         elif self._viewer is not None and scope["type"] == "websocket":
@@ -167,7 +167,7 @@ class Gateway:
         else:
             await self._serve_request(route, scope, headers, receive, send)
 
-    def _check_edge(self, scope: Scope, headers: Headers) -> Route:
+    def _check_before_authentication(self, scope: Scope, headers: Headers) -> Route:
         """Check route, method, Host and Origin, which need no credential."""
         route = match_route(scope["raw_path"])
         if route is None or (self._viewer is None and route in (Route.VIEWER, Route.SOCKET)):
@@ -176,7 +176,7 @@ class Gateway:
         if not is_preflight and not allows_method(route, scope.get("method", "GET")):
             raise _Refused(refusal(403, "Forbidden"))
         if not self._trusted_hosts.allows_host(headers.get("host", "")):
-            raise _Refused(refusal(403, "this server does not answer to that Host; see PUBLIC_HOSTS"))
+            raise _Refused(refusal(403, "this Host is not allowed; see PUBLIC_HOSTS"))
         origin = headers.get("origin")
         if origin is not None and not self._trusted_hosts.allows_origin(origin, host=headers["host"]):
             raise _Refused(refusal(403, "pages of that Origin are not allowed; see ALLOWED_ORIGINS"))
@@ -257,7 +257,7 @@ class Gateway:
         ticket = ticket_in(scope["query_string"])
         if ticket is not None and "origin" not in headers:
             # Tickets are for pages, and browsers send an Origin with every WebSocket of a page.
-            raise _Refused(refusal(403, "a socket with a ticket needs an Origin"))
+            raise _Refused(refusal(403, "a WebSocket with a ticket needs an Origin header"))
         # Changed in place, because uvicorn logs the query of this scope.
         scope["query_string"] = b"" if ticket == "" else without_ticket(scope["query_string"])
         grant = self._grant_for_token(headers) if ticket is None else await self._spend_ticket(ticket)
@@ -289,7 +289,7 @@ class Gateway:
         try:
             await self._audit.record(record)
         except AuditUnavailable as error:
-            raise _Refused(refusal(503, "viewers cannot be recorded, so none are admitted")) from error
+            raise _Refused(refusal(503, "the audit log cannot be written, so no viewer is admitted")) from error
         return grant
 
 

@@ -29,8 +29,8 @@ class _Expected(Enum):
 class BodyReader:
     """Decodes one body, in time linear in its size however it is split.
 
-    Chunk extensions and trailers are refused. With `lenient` they are dropped, as RFC 9112 §7.1 requires of
-    recipients, and the number of chunks is not limited.
+    Chunk extensions and trailers are refused. With `lenient` they are dropped (RFC 9112 §7.1.1, §7.1.2), and the
+    number of chunks is not limited.
     """
 
     def __init__(self, framing: Framing, length: int | None = None, *, lenient: bool = False) -> None:

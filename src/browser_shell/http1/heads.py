@@ -23,7 +23,7 @@ _SINGLETONS = (
     b"authorization content-encoding content-length content-type expect host mcp-protocol-version mcp-session-id "
     b"origin sec-websocket-key sec-websocket-version transfer-encoding upgrade"
 ).split()
-"""Request fields that may occur once. Implementations differ in whether the first or the last of two counts."""
+"""Request fields that may occur at most once. Implementations differ in whether the first or the last of two counts."""
 
 
 class MessageInvalid(Exception):

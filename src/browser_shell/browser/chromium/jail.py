@@ -107,7 +107,7 @@ class Jail:
         except TimeoutError as cause:
             raise BrowserUnavailable("the jail does not answer") from cause
         except OSError as cause:
-            raise BrowserUnavailable(f"nothing inside the jail answers: {os.strerror(cause.errno or 0)}") from cause
+            raise BrowserUnavailable(f"cannot connect inside the jail: {os.strerror(cause.errno or 0)}") from cause
 
 
 @asynccontextmanager
@@ -181,7 +181,7 @@ async def _receive_sockets(control: socket.socket, stack: ExitStack) -> list[soc
         raise JailUnavailable(_MOUNT_ADVICE if mounted is False else _JAIL_ADVICE.format(reason=message.get("error")))
     if len(sockets) != _SOCKET_COUNT:
         # The kernel discards descriptors that exceed the receiver's limit of open files.
-        raise JailUnavailable(_JAIL_ADVICE.format(reason="its sockets were not received: too many files are open"))
+        raise JailUnavailable("the sockets of the jail were not received: too many files are open (ulimit -n)")
     if mounted is not True:
         # The child reports this as an error when `must_hide` is set. The network is restricted in any case.
         log.warning("jail_cannot_mount", missing="the managed policy and the hidden directories")
