@@ -57,7 +57,7 @@ class PageWatch:
     def _on_change(self) -> None:
         if self._block.cancel_called:
             return
-        if self._tab_timer is None and not any(tab.active for tab in self._session.tabs()):
+        if self._tab_timer is None and not self._session.has_active_tab():
             self._tab_timer = self._call_later(GONE_GRACE_SECONDS, self._block.cancel)
         dialog = self._session.dialog()
         if self._dialog_timer is None and dialog is not None:

@@ -37,6 +37,7 @@ from browser_shell.core.errors import (
     SandboxUnavailable,
 )
 from browser_shell.core.ports import Clock, ReportProgress
+from browser_shell.policy.document import OutputSection
 from browser_shell.process.files import take_file
 
 _RECOVERY_SECONDS = 5.0
@@ -54,16 +55,6 @@ _IMAGE_TYPES = {"jpeg": ("jpg", "image/jpeg"), "png": ("png", "image/png")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactLimits:
-    """Settings for screenshots and PDFs, from the policy document."""
-
-    screenshot_format: str
-    screenshot_quality: int
-    max_image_bytes: int
-    max_pdf_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSandbox:
     """Runs `BrowserCommand` plans."""
 
@@ -73,7 +64,7 @@ class BrowserSandbox:
     """Returns the connections of a session that the egress proxy denied since a moment in monotonic seconds."""
     human: HumanControl
     clock: Clock
-    limits: ArtifactLimits
+    output: OutputSection
 
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
         """Raises: AuditUnavailable, DevToolsError, DialogOpen, ExecutionTimedOut, OutputTooLarge, SandboxUnavailable,
@@ -230,7 +221,7 @@ class BrowserSandbox:
         return failed(plan, reply)
 
     async def _make_file(self, session: Session, plan: BrowserCommand) -> CommandResult:
-        limits = self.limits
+        limits = self.output
         if plan.name == "pdf":
             extension, mime_type, max_bytes = "pdf", "application/pdf", limits.max_pdf_bytes
         else:

@@ -15,7 +15,7 @@ from browser_shell.browser.chromium.process import NO_BYPASS
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.devtools.client import DevTools, DevToolsError
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
-from browser_shell.browser.tabs import ContextTabs, Dialog, OpenTab, Tab, TabTracker
+from browser_shell.browser.tabs import ContextTabs, Dialog, Tab, TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone
 
@@ -162,7 +162,10 @@ class Session:
         self.tracker.update_all(await connection.devtools.call("Target.getTargets"))
 
     def tabs(self) -> list[Tab]:
-        return [tab.describe(active=tab.target_id == self.active_target_id) for tab in self._context().tabs.values()]
+        return list(self._context().tabs.values())
+
+    def has_active_tab(self) -> bool:
+        return self.active_target_id in self._context().tabs
 
     def target_of(self, tab_id: str) -> str | None:
         tab = self._context().by_tab_id(tab_id)
@@ -180,7 +183,7 @@ class Session:
         alerts.clear()
         return texts
 
-    def _tab_with_dialog(self) -> OpenTab | None:
+    def _tab_with_dialog(self) -> Tab | None:
         """Return a tab with an open dialog, the active tab first. A dialog blocks all pages of its renderer process."""
         tabs = sorted(self._context().tabs.values(), key=lambda tab: tab.target_id != self.active_target_id)
         return next((tab for tab in tabs if tab.dialog is not None), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -21,6 +20,7 @@ from browser_shell.core.decisions import Requester
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable, TryLater
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind
+from browser_shell.policy.document import SessionsSection
 from browser_shell.process.accounts import Account, make_private_directory
 
 log = structlog.get_logger()
@@ -30,14 +30,6 @@ _MIN_FRONT_SECONDS = 1.0
 """`show_latest` leaves a window in front for at least this long."""
 _MAX_REMEMBERED_ENDS = 1000
 _RECORD_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLimits:
-    """Limits of the policy document."""
-
-    max_sessions: int
-    idle_seconds: float
 
 
 class Sessions:
@@ -50,7 +42,7 @@ class Sessions:
         tabs: TabTracker,
         driver: AgentBrowserDriver,
         clock: Clock,
-        limits: SessionLimits,
+        limits: SessionsSection,
         directory: Path,
         proxy_addresses: ProxyAddresses,
         account: Account | None,
@@ -176,11 +168,11 @@ class Sessions:
         return not session.ended and self._clock.monotonic() - last_used >= self._limits.idle_seconds
 
     def _create(self, key: SessionKey) -> Session:
-        if len(self._open) >= self._limits.max_sessions:
+        if len(self._open) >= self._limits.max:
             own_ids = sorted(other.session_id for other in self._open if other.subject == key.subject)
             yours = f"; yours are: {', '.join(own_ids)}" if own_ids else ""
             raise TryLater(
-                f"all {self._limits.max_sessions} sessions of this server are in use{yours}. "
+                f"all {self._limits.max} sessions of this server are in use{yours}. "
                 f"{'Close one of yours, or wait' if own_ids else 'Wait'} until one has been idle for "
                 f"{self._limits.idle_seconds:.0f} s",
                 rule_id="sessions.max",

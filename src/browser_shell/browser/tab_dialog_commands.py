@@ -45,7 +45,13 @@ async def run_dialog(session: Session, plan: BrowserCommand) -> CommandResult:
 async def _tab_list(session: Session) -> CommandResult:
     await session.refresh_tabs()
     tabs: list[JsonValue] = [
-        {"tab": tab.tab_id, "active": tab.active, "title": tab.title, "url": tab.url} for tab in session.tabs()
+        {
+            "tab": tab.tab_id,
+            "active": tab.target_id == session.active_target_id,
+            "title": tab.title,
+            "url": tab.url,
+        }
+        for tab in session.tabs()
     ]
     return CommandResult(exit_code=0, data={"tabs": tabs})
 

@@ -16,16 +16,6 @@ _ALERT_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tab:
-    """One tab of a session. Tab ids are numbered per session and reveal nothing about other sessions."""
-
-    tab_id: str
-    url: str
-    title: str
-    active: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Dialog:
     """A JavaScript dialog, which blocks its page until it is answered. The message comes from the page."""
 
@@ -34,11 +24,11 @@ class Dialog:
 
 
 @dataclass(slots=True)
-class OpenTab:
+class Tab:
     """A page target of one browser context."""
 
     tab_id: str
-    """For the agent: t1, t2 and so on."""
+    """t1, t2 and so on. Numbered per session, so it reveals nothing about other sessions."""
     target_id: str
     url: str
     title: str
@@ -47,15 +37,12 @@ class OpenTab:
     default_answer: str = ""
     """The default text of a prompt, used when it is accepted without a text."""
 
-    def describe(self, *, active: bool) -> Tab:
-        return Tab(tab_id=self.tab_id, url=self.url, title=self.title, active=active)
-
 
 @dataclass(slots=True)
 class ContextTabs:
     """The tabs of one browser context, in the order in which they opened. Tab ids are never reused."""
 
-    tabs: dict[str, OpenTab] = field(default_factory=dict)
+    tabs: dict[str, Tab] = field(default_factory=dict)
     """By target id."""
     opened_count: int = 0
     tab_closed: anyio.Event = field(default_factory=anyio.Event)
@@ -65,9 +52,9 @@ class ContextTabs:
     on_change: Callable[[], None] | None = None
     """Called when a tab closes or a dialog opens."""
 
-    def add(self, target_id: str, url: str, title: str) -> OpenTab:
+    def add(self, target_id: str, url: str, title: str) -> Tab:
         self.opened_count += 1
-        tab = OpenTab(tab_id=f"t{self.opened_count}", target_id=target_id, url=url, title=title)
+        tab = Tab(tab_id=f"t{self.opened_count}", target_id=target_id, url=url, title=title)
         self.tabs[target_id] = tab
         return tab
 
@@ -84,7 +71,7 @@ class ContextTabs:
         if self.on_change is not None:
             self.on_change()
 
-    def by_tab_id(self, tab_id: str) -> OpenTab | None:
+    def by_tab_id(self, tab_id: str) -> Tab | None:
         return next((tab for tab in self.tabs.values() if tab.tab_id == tab_id), None)
 
 
@@ -93,7 +80,7 @@ class TabTracker:
 
     def __init__(self) -> None:
         self._contexts: dict[str, ContextTabs] = {}
-        self._by_cdp_session: dict[str, OpenTab] = {}
+        self._by_cdp_session: dict[str, Tab] = {}
         self.front_context_id = ""
         """The context whose window `raise_window` or a new tab brought to the front last; empty when unknown."""
 
@@ -148,7 +135,7 @@ class TabTracker:
         for info in infos if isinstance(infos, list) else []:
             self._update_target({"targetInfo": info})
 
-    def _update_target(self, params: JsonObject) -> OpenTab | None:
+    def _update_target(self, params: JsonObject) -> Tab | None:
         info = params.get("targetInfo")
         if not isinstance(info, dict) or info.get("type") != "page":
             return None

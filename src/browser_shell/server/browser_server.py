@@ -30,8 +30,8 @@ from browser_shell.browser.chromium.supervisor import BrowserSupervisor, OpenNet
 from browser_shell.browser.devtools.relay import listen_for_driver
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings, write_driver_files
 from browser_shell.browser.proxy_addresses import ProxyAddresses
-from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
-from browser_shell.browser.sessions import SessionLimits, Sessions
+from browser_shell.browser.sandbox import BrowserSandbox
+from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.access import Activity, HumanControl
 from browser_shell.core.decisions import Denial, refusal_type
@@ -252,9 +252,7 @@ def build_browser(
         tabs=tabs,
         driver=driver,
         clock=clock,
-        limits=SessionLimits(
-            max_sessions=settings.policy.sessions.max, idle_seconds=settings.policy.sessions.idle_seconds
-        ),
+        limits=settings.policy.sessions,
         directory=layout.artifacts,
         proxy_addresses=addresses,
         account=account,
@@ -267,7 +265,7 @@ def build_browser(
         denials_since=denials.since,
         human=human,
         clock=clock,
-        limits=_artifact_limits(settings),
+        output=settings.policy.output,
     )
     return BrowserParts(
         supervisor=supervisor,
@@ -387,14 +385,4 @@ def jail_settings(settings: Settings, layout: RuntimeLayout, account: Account | 
         pinned_directory=layout.root,
         must_hide=settings.needs_lock("mounts"),
         account=account,
-    )
-
-
-def _artifact_limits(settings: Settings) -> ArtifactLimits:
-    output = settings.policy.output
-    return ArtifactLimits(
-        screenshot_format=output.screenshot_format,
-        screenshot_quality=output.screenshot_quality,
-        max_image_bytes=output.max_image_bytes,
-        max_pdf_bytes=output.max_pdf_bytes,
     )

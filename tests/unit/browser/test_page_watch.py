@@ -14,7 +14,7 @@ import pytest
 
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.session import Session
-from browser_shell.browser.tabs import Dialog, Tab
+from browser_shell.browser.tabs import Dialog
 
 CONFIRM = Dialog(kind="confirm", message="sure?")
 ALERT = Dialog(kind="alert", message="done")
@@ -50,19 +50,18 @@ class FakeSession:
     """The part of a session that `PageWatch` uses."""
 
     def __init__(self, *, dialog: Dialog | None = None, has_active_tab: bool = True) -> None:
-        self.open_dialog, self.has_active_tab = dialog, has_active_tab
+        self.open_dialog, self.active_tab_is_open = dialog, has_active_tab
         self.on_change: Callable[[], None] | None = None
 
     def dialog(self) -> Dialog | None:
         return self.open_dialog
 
-    def tabs(self) -> list[Tab]:
-        active = [Tab(tab_id="t2", url="", title="", active=True)] if self.has_active_tab else []
-        return [Tab(tab_id="t1", url="", title="", active=False), *active]
+    def has_active_tab(self) -> bool:
+        return self.active_tab_is_open
 
     def watch_page(self, on_change: Callable[[], None] | None) -> None:
         self.on_change = on_change
-        if on_change is not None and (self.open_dialog is not None or not self.has_active_tab):
+        if on_change is not None and (self.open_dialog is not None or not self.active_tab_is_open):
             on_change()
 
     def opens(self, dialog: Dialog) -> None:
@@ -71,7 +70,7 @@ class FakeSession:
             self.on_change()
 
     def loses_active_tab(self) -> None:
-        self.has_active_tab = False
+        self.active_tab_is_open = False
         if self.on_change is not None:
             self.on_change()
 

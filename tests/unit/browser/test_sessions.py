@@ -14,11 +14,12 @@ from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session
-from browser_shell.browser.sessions import SessionLimits, Sessions
+from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.ports import AuditLog
 from browser_shell.core.records import RecordKind
+from browser_shell.policy.document import SessionsSection
 from support.fakes import FakeClock, FakePerson, FullDiskAudit, RecordingAudit
 
 
@@ -53,7 +54,7 @@ def make_sessions(directory: Path, audit: AuditLog, clock: FakeClock, **parts: o
         tabs=TabTracker(),
         driver=cast(AgentBrowserDriver, NoDriver()),
         clock=clock,
-        limits=SessionLimits(max_sessions=4, idle_seconds=10),
+        limits=SessionsSection(max=4, idle_seconds=10),
         directory=directory,
         proxy_addresses=ProxyAddresses(port=1),
         account=None,

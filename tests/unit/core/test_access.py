@@ -10,12 +10,13 @@ from typing import cast
 import anyio
 import pytest
 
-from browser_shell.browser.sandbox import ArtifactLimits, BrowserSandbox
+from browser_shell.browser.sandbox import BrowserSandbox
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import Sessions
 from browser_shell.core.errors import ErrorCode, HumanInControl
 from browser_shell.core.ports import ignore_progress
 from browser_shell.egress.denials import RecentDenials
+from browser_shell.policy.document import OutputSection
 from support.fakes import (
     FakeClock,
     FakePerson,
@@ -95,7 +96,7 @@ async def test_call_that_waited_for_its_session_is_refused_too() -> None:
         denials_since=RecentDenials().since,
         human=person,
         clock=FakeClock(),
-        limits=ArtifactLimits(screenshot_format="png", screenshot_quality=80, max_image_bytes=1, max_pdf_bytes=1),
+        output=OutputSection(),
     )
     with pytest.raises(HumanInControl):
         await sandbox.run(a_call(subject="alice"), a_plan(), ignore_progress)
