@@ -10,6 +10,8 @@ from browser_shell.egress.connection import CONNECTION_ERRORS, HttpConnection, c
 from browser_shell.http1.heads import Framing, Headers, MessageInvalid, Request, Response, parse_response, write_head
 
 _RESPONSE_SECONDS = 300.0
+_SMALL_BODY_SECONDS = 1.0
+_MAX_SMALL_BYTES = 128 * 1024
 _MAX_PIPELINED_BYTES = 64 * 1024
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te upgrade".split()
@@ -59,6 +61,7 @@ async def exchange(client: HttpConnection, upstream: Upstream, request: Request,
         try:
             with anyio.fail_after(_RESPONSE_SECONDS):
                 response = await _read_response(client, origin, request)
+            await _wait_for_small_body(origin, response)
             await client.send(_response_head(response, closes=request.closes))
             await copy_body(origin, response.framing, response.length, client)
         except CONNECTION_ERRORS as error:
@@ -82,6 +85,14 @@ async def _read_response(client: HttpConnection, origin: HttpConnection, request
             raise MessageInvalid("the origin switched protocols without a request to do so")
         if response.status == 100 and b"expect" in request.headers:
             await client.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+async def _wait_for_small_body(origin: HttpConnection, response: Response) -> None:
+    """Give a small body a second to arrive. The browser shows a page as soon as it has the head of the response."""
+    if response.framing is Framing.LENGTH and response.length is not None and response.length <= _MAX_SMALL_BYTES:
+        with anyio.move_on_after(_SMALL_BODY_SECONDS):
+            while len(origin.buffer) < response.length:
+                await origin.fill_buffer()
 
 
 async def _wait_for_disconnect(client: HttpConnection) -> None:

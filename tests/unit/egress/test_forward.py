@@ -230,7 +230,6 @@ async def test_unrequested_protocol_switch_closes_the_connection() -> None:
 async def test_truncated_body_does_not_look_complete() -> None:
     answers = {
         "length": b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nhalf",
-        "small length": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
         "chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
         "chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\nhalf",
     }
@@ -239,7 +238,45 @@ async def test_truncated_body_does_not_look_complete() -> None:
             received = await proxy.exchange(get(end=False))
         assert b"half" in received, name
         assert not received.endswith(b"0\r\n\r\n"), name
-        assert (b"Content-Length: 100" in received) == name.endswith("length")
+        assert (b"Content-Length: 1000000" in received) == (name == "length")
+
+
+async def test_small_truncated_body_is_not_forwarded() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
+    async with proxied(responding_once(answer)) as (_, proxy):
+        assert await proxy.exchange(get(end=False)) == b""
+
+
+async def test_small_body_arrives_with_its_head() -> None:
+    async def behave(connection: OriginConnection) -> None:
+        await connection.receive_head()
+        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+        await anyio.sleep(0.2)
+        await connection.send(b"ok")
+
+    async with proxied(behave) as (_, proxy), await proxy.connect() as client:
+        await client.send(get(end=False))
+        head = await client.receive()
+        assert head.startswith(b"HTTP/1.1 200 OK")
+        with anyio.fail_after(0.1):
+            assert head.endswith(b"ok") or await client.receive() == b"ok"
+
+
+async def test_slow_small_body_is_forwarded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_shell.egress.forward._SMALL_BODY_SECONDS", 0.01)
+    arrived = anyio.Event()
+
+    async def behave(connection: OriginConnection) -> None:
+        await connection.receive_head()
+        await connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha")
+        await arrived.wait()
+        await connection.send(b"lf")
+
+    async with proxied(behave) as (_, proxy), await proxy.connect() as client:
+        await client.send(get(end=False))
+        await read_until(client, b"ha")
+        arrived.set()
+        assert await read_until(client, b"lf") == b"lf"
 
 
 async def test_origin_that_sends_bytes_after_its_response_gets_no_second_request() -> None:
