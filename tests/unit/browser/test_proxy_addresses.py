@@ -10,7 +10,7 @@ from browser_shell.server.browser_server import denial_activity
 ALICE, BOB = Requester(subject="alice", session_id="s1"), Requester(subject="bob", session_id="s1")
 
 
-def test_each_session_has_an_address_of_its_own_until_it_gives_it_back() -> None:
+def test_each_session_has_its_own_address_until_it_is_released() -> None:
     addresses = ProxyAddresses(port=3128)
     hers, his = addresses.take(ALICE), addresses.take(BOB)
     assert (addresses.requester_at(hers), addresses.requester_at(his)) == (ALICE, BOB)
@@ -19,7 +19,7 @@ def test_each_session_has_an_address_of_its_own_until_it_gives_it_back() -> None
     addresses.release(hers)
 
 
-def test_an_address_is_not_given_again_soon() -> None:
+def test_an_address_is_not_reused_soon() -> None:
     addresses = ProxyAddresses(port=3128)
     taken = []
     for _ in range(70_000):
@@ -29,14 +29,14 @@ def test_an_address_is_not_given_again_soon() -> None:
     assert all(re.fullmatch(r"127\.[12]\.\d+\.\d+", address) for address in taken)
 
 
-def test_the_browsers_own_address_is_nobodys() -> None:
+def test_the_browsers_own_address_belongs_to_no_session() -> None:
     addresses = ProxyAddresses(port=3128)
     for _ in range(300):
         assert addresses.take(ALICE) != "127.0.0.1"
     assert addresses.requester_at("127.0.0.1") is None
 
 
-def test_a_refused_connection_is_shown_to_the_people_of_its_own_subject() -> None:
+def test_a_denied_connection_is_shown_to_viewers_of_its_subject() -> None:
     denial = Denial(
         requester=Requester(subject="alice", session_id="s1"),
         at=5.0,
