@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from browser_shell.browser.chromium.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
+from browser_shell.browser.chromium.display import RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.chromium.process import (
     ChromiumSettings,
     chromium_argv,
@@ -28,9 +28,10 @@ from browser_shell.browser.chromium.process import (
     connect_directly,
     devtools_url,
 )
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout, claimed_layout
 from browser_shell.browser.chromium.services import running_service
 from browser_shell.process import orphans, spawn
-from browser_shell.process.accounts import Account, make_private_directory
+from browser_shell.process.accounts import Account
 from browser_shell.settings import Settings
 
 _READY_SECONDS = 60
@@ -82,46 +83,30 @@ def page_server() -> Iterator[int]:
 @contextmanager
 def chromium_box(setup: Setup, name: str) -> Iterator[int]:
     """Run Chromium with the server's flags outside the jail, on a display of its own. Yield its DevTools port."""
-    base = make_private_directory(setup.folder / name, owner=None, mode=0o711)
-    mine, theirs = partial(make_private_directory, owner=None), partial(make_private_directory, owner=setup.account)
-    identities, logs, home = mine(base / "identities"), mine(base / "log"), theirs(base / "home")
+    portal, port = setup.portal, free_port()
     width, height = setup.settings.display_width, setup.settings.display_height
-    screen = DisplaySettings(
-        directory=theirs(base / "x"),
-        window_manager_home=mine(base / "empty", mode=0o555),
-        identities=identities,
-        logs=logs,
-        width=width,
-        height=height,
-        account=setup.account,
-    )
-    chromium = ChromiumSettings(
-        program=setup.settings.chromium,
-        profile=home / "profile",
-        home=home,
-        temporary=theirs(base / "t"),
-        identities=identities,
-        logs=logs,
-        port=free_port(),
-        width=width,
-        height=height,
-        proxy_port=1,
-        timezone=setup.settings.timezone,
-        account=setup.account,
-    )
-    portal = setup.portal
-    with (
-        portal.wrap_async_context_manager(running_display(screen)) as display,
-        portal.wrap_async_context_manager(_running_window_manager(screen, display)),
-        portal.wrap_async_context_manager(chromium_without_proxy(chromium, display.env)),
-    ):
-        yield chromium.port
+    with claimed_layout(setup.folder / name, port, setup.account) as layout:
+        chromium = ChromiumSettings(
+            program=setup.settings.chromium,
+            layout=layout,
+            port=port,
+            width=width,
+            height=height,
+            proxy_port=1,
+            timezone=setup.settings.timezone,
+        )
+        with (
+            portal.wrap_async_context_manager(running_display(layout, width=width, height=height)) as display,
+            portal.wrap_async_context_manager(_running_window_manager(layout, display)),
+            portal.wrap_async_context_manager(chromium_without_proxy(chromium, display.env)),
+        ):
+            yield port
 
 
 @asynccontextmanager
-async def _running_window_manager(settings: DisplaySettings, display: RunningDisplay) -> AsyncIterator[None]:
+async def _running_window_manager(layout: RuntimeLayout, display: RunningDisplay) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(keep_window_manager, settings, display)
+        tasks.start_soon(keep_window_manager, layout, display)
         yield
         tasks.cancel_scope.cancel()
 
@@ -134,10 +119,8 @@ async def chromium_without_proxy(settings: ChromiumSettings, display_env: Mappin
         "chromium",
         argv=(*argv, "--no-proxy-server"),
         env=chromium_env(settings, display_env),
-        cwd=settings.home,
-        account=settings.account,
-        identities=settings.identities,
-        logs=settings.logs,
+        cwd=settings.layout.chromium_home,
+        layout=settings.layout,
         grace_seconds=2,
     ) as process:
         await devtools_url(settings.port, partial(connect_directly, settings.port), process=process)

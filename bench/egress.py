@@ -38,12 +38,13 @@ from anyio.from_thread import BlockingPortal
 from bench.boxes import Setup, acting_as, chromium_without_proxy, free_port
 from bench.subjects import DriverCli
 from bench.wire import Cdp
-from browser_shell.browser.chromium.display import DisplaySettings, running_display
+from browser_shell.browser.chromium.display import running_display
 from browser_shell.browser.chromium.jail import PROXY_PORT
 from browser_shell.browser.chromium.process import (
     NO_BYPASS,
     ChromiumSettings,
 )
+from browser_shell.browser.chromium.runtime_dirs import claimed_layout
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.core.decisions import Requester
 from browser_shell.process.accounts import Account, account_to_drop_to, make_private_directory
@@ -175,46 +176,31 @@ async def direct_chromium(
     settings: Settings, account: Account | None, folder: Path
 ) -> AsyncIterator[dict[str, Callable[[str], object]]]:
     """Run the same browser without a jail and a proxy. Yield functions that open a URL, by DevTools and by driver."""
-    base = make_private_directory(folder / "direct", owner=None, mode=0o711)
-    mine, theirs = partial(make_private_directory, owner=None), partial(make_private_directory, owner=account)
-    identities, logs, home = mine(base / "identities"), mine(base / "log"), theirs(base / "home")
-    size = {"width": settings.display_width, "height": settings.display_height}
-    display_settings = DisplaySettings(
-        directory=theirs(base / "x"),
-        window_manager_home=home,  # No window manager runs here.
-        identities=identities,
-        logs=logs,
-        account=account,
-        width=settings.display_width,
-        height=settings.display_height,
-    )
-    chromium = ChromiumSettings(
-        program=settings.chromium,
-        profile=home / "profile",
-        home=home,
-        temporary=theirs(base / "t"),
-        identities=identities,
-        logs=logs,
-        port=free_port(),
-        proxy_port=0,
-        timezone=settings.timezone,
-        account=account,
-        **size,
-    )
-    async with (
-        running_display(display_settings) as display,
-        chromium_without_proxy(chromium, display.env),
-        BlockingPortal() as portal,
-    ):
-        cdp, window = Cdp(chromium.port), Cdp(chromium.port)
-        cdp.attach(cdp.open_window())
-        setup = Setup(settings=settings, account=account, folder=folder, portal=portal, page_url="", page_port=0)
-        make_private_directory(folder / DriverCli.name, owner=None, mode=0o711)
-        driver = DriverCli(setup, chromium.port, window.open_window())
-        yield {"by_hand": partial(_navigate, cdp), "by_driver": partial(driver.run, "open")}
-        driver.close()
-        window.close()
-        cdp.close()
+    port, width, height = free_port(), settings.display_width, settings.display_height
+    with claimed_layout(folder / "direct", port, account) as layout:
+        chromium = ChromiumSettings(
+            program=settings.chromium,
+            layout=layout,
+            port=port,
+            width=width,
+            height=height,
+            proxy_port=0,
+            timezone=settings.timezone,
+        )
+        async with (
+            running_display(layout, width=width, height=height) as display,
+            chromium_without_proxy(chromium, display.env),
+            BlockingPortal() as portal,
+        ):
+            cdp, window = Cdp(port), Cdp(port)
+            cdp.attach(cdp.open_window())
+            setup = Setup(settings=settings, account=account, folder=folder, portal=portal, page_url="", page_port=0)
+            make_private_directory(folder / DriverCli.name, owner=None, mode=0o711)
+            driver = DriverCli(setup, port, window.open_window())
+            yield {"by_hand": partial(_navigate, cdp), "by_driver": partial(driver.run, "open")}
+            driver.close()
+            window.close()
+            cdp.close()
 
 
 def _navigate(cdp: Cdp, url: str) -> None:

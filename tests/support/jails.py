@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import anyio
 
 from browser_shell.browser.chromium.jail import INTERPRETER, Jail, JailSettings, running_jail
 from browser_shell.process.accounts import account_to_drop_to, make_private_directory
+from support.layouts import flat_layout
 
 ACCOUNT = "browser-shell"
 
@@ -19,17 +21,15 @@ ACCOUNT = "browser-shell"
 def jail_settings(directory: Path, **changes: Any) -> JailSettings:
     """Create the directories of a jail in a directory that the unprivileged account can enter."""
     account = account_to_drop_to(ACCOUNT)
-    policies = make_private_directory(directory / "policies", owner=None, mode=0o755)
+    layout = replace(
+        flat_layout(directory, account),
+        identities=make_private_directory(directory / "identities", owner=None),
+        logs=make_private_directory(directory / "log", owner=None),
+        chromium_home=make_private_directory(directory / "home", owner=account),
+    )
+    policies = make_private_directory(layout.chromium_policies, owner=None, mode=0o755)
     (policies / "here.json").write_text("{}", encoding="utf-8")
-    fields: dict[str, Any] = {
-        "identities": make_private_directory(directory / "identities", owner=None),
-        "logs": make_private_directory(directory / "log", owner=None),
-        "home": make_private_directory(directory / "home", owner=account),
-        "chromium_policies": policies,
-        "devtools_port": 9222,
-        "account": account,
-    }
-    return JailSettings(**{**fields, **changes})
+    return JailSettings(layout=layout, devtools_port=9222, **changes)
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ async def output_in_jail(settings: JailSettings, script: str) -> Any:
     async with running_script(settings, f"import json\n{script}") as jail:
         with anyio.fail_after(10):
             await jail.process.wait()
-    return json.loads((settings.logs / "chromium.log").read_text(encoding="utf-8"))
+    return json.loads((settings.layout.logs / "chromium.log").read_text(encoding="utf-8"))
 
 
 def network_of(pid: int | str) -> int:

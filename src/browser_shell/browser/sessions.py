@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import anyio
 import structlog
 
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.proxy_addresses import ProxyAddresses
@@ -21,7 +21,7 @@ from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable, TryL
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.document import SessionsSection
-from browser_shell.process.accounts import Account, make_private_directory
+from browser_shell.process.accounts import make_private_directory
 
 log = structlog.get_logger()
 
@@ -43,9 +43,8 @@ class Sessions:
         driver: AgentBrowserDriver,
         clock: Clock,
         limits: SessionsSection,
-        directory: Path,
+        layout: RuntimeLayout,
         proxy_addresses: ProxyAddresses,
-        account: Account | None,
         human: HumanControl,
         audit: AuditLog,
     ) -> None:
@@ -54,8 +53,7 @@ class Sessions:
         self._driver = driver
         self._clock = clock
         self._limits = limits
-        self._directory = directory
-        self._account = account
+        self._layout = layout
         self._human = human
         self._audit = audit
         self._human_control_at = 0.0
@@ -159,7 +157,7 @@ class Sessions:
                 if self._is_idle(session):
                     async with session.lock:
                         if self._is_idle(session):
-                            self._remember_end(session.key, f"was idle for {self._limits.idle_seconds:.0f} s")
+                            self._remember_end(session.key, f"was idle for {self._limits.idle_seconds} s")
                             await self._end(session, rule_id="sessions.idle_seconds")
                             log.info("session_expired", session=session.name)
 
@@ -174,7 +172,7 @@ class Sessions:
             raise TryLater(
                 f"all {self._limits.max} sessions of this server are in use{yours}. "
                 f"{'Close one of yours, or wait' if own_ids else 'Wait'} until one has been idle for "
-                f"{self._limits.idle_seconds:.0f} s",
+                f"{self._limits.idle_seconds} s",
                 rule_id="sessions.max",
             )
         name = key.driver_name()
@@ -186,7 +184,7 @@ class Sessions:
             driver=self._driver,
             last_used=self._clock.monotonic(),
             denials_reported_until=self._clock.monotonic(),
-            directory=make_private_directory(self._directory / name, owner=self._account),
+            directory=make_private_directory(self._layout.artifacts / name, owner=self._layout.account),
             proxy_address=self._proxy_addresses.take(Requester(subject=key.subject, session_id=key.session_id)),
             proxy_port=self._proxy_addresses.port,
             loss_reason=self._end_reasons.pop(key, ""),

@@ -25,13 +25,7 @@ from browser_shell.core.access import Activity
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
 from browser_shell.core.records import AuditRecord
 from browser_shell.process.accounts import Account, account_to_drop_to
-from browser_shell.server.browser_server import (
-    build_browser,
-    check_programs,
-    display_settings,
-    free_port,
-    jail_settings,
-)
+from browser_shell.server.browser_server import build_browser, check_programs, free_port, jail_settings
 from browser_shell.server.common import SystemClock, build_access
 from browser_shell.settings import Settings, read_settings
 
@@ -50,15 +44,6 @@ class Finding:
     healthy: bool
     detail: str
     fix: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trial:
-    """Settings and throw-away directories for the checks that start programs."""
-
-    settings: Settings
-    layout: RuntimeLayout
-    account: Account | None
 
 
 class _NoRecords:
@@ -104,10 +89,11 @@ async def examine(settings: Settings) -> list[Finding]:
         findings.append(_good("programs", "Chromium, Xvnc, window manager, and the pinned agent-browser"))
     except ConfigurationInvalid as error:
         return [*findings, Finding(name="programs", healthy=False, detail=error.public_message, fix="make install")]
-    with _trial(settings, account) as trial:
+    with _throwaway_layout(account) as (layout, port):
+        settings = replace(settings, devtools_port=port)
         for name, check, fix in _LIVE_CHECKS:
             try:
-                findings.append(_good(name, await check(trial)))
+                findings.append(_good(name, await check(settings, layout)))
             except* BrowserShellError as faults:
                 findings.append(Finding(name=name, healthy=False, detail=_first(faults), fix=fix))
     return findings
@@ -193,33 +179,33 @@ def _port(settings: Settings) -> Finding:
 
 
 @contextmanager
-def _trial(settings: Settings, account: Account | None) -> Iterator[_Trial]:
+def _throwaway_layout(account: Account | None) -> Iterator[tuple[RuntimeLayout, int]]:
+    """Create directories for the checks that start programs. Yield them with a free DevTools port."""
     with tempfile.TemporaryDirectory(prefix="bsd-") as directory:
         Path(directory).chmod(0o711)
         port = free_port()
         with claimed_layout(Path(directory) / "r", port, account) as layout:
-            yield _Trial(settings=replace(settings, devtools_port=port), layout=layout, account=account)
+            yield layout, port
 
 
-async def _try_jail(trial: _Trial) -> str:
-    settings = jail_settings(trial.settings, trial.layout, trial.account)
-    async with running_jail(settings, ("/bin/true",), {}) as jail:
+async def _try_jail(settings: Settings, layout: RuntimeLayout) -> str:
+    async with running_jail(jail_settings(settings, layout), ("/bin/true",), {}) as jail:
         await jail.process.wait()
     return "a network namespace without a route can be made"
 
 
-async def _try_display(trial: _Trial) -> str:
-    async with running_display(display_settings(trial.settings, trial.layout, trial.account)) as display:
+async def _try_display(settings: Settings, layout: RuntimeLayout) -> str:
+    width, height = settings.display_width, settings.display_height
+    async with running_display(layout, width=width, height=height) as display:
         return f"Xvnc runs, display {display.env['DISPLAY']}"
 
 
-async def _try_browser(trial: _Trial) -> str:
+async def _try_browser(settings: Settings, layout: RuntimeLayout) -> str:
     """Start the complete browser side and check that its renderers are sandboxed."""
     with ExitStack() as resources:
         parts = build_browser(
-            trial.settings,
-            layout=trial.layout,
-            account=trial.account,
+            settings,
+            layout=layout,
             clock=SystemClock(),
             audit=_NoRecords(),
             human=_NoRecords(),
@@ -231,7 +217,7 @@ async def _try_browser(trial: _Trial) -> str:
             try:
                 connection = await parts.supervisor.connection(seconds=_START_SECONDS)
                 await connection.devtools.call("Target.createTarget", {"url": "about:blank"})
-                is_sandboxed = await _has_sandboxed_renderer(str(trial.layout.profile))
+                is_sandboxed = await _has_sandboxed_renderer(str(layout.profile))
             finally:
                 tasks.cancel_scope.cancel()
     if not is_sandboxed:
@@ -261,7 +247,7 @@ def _is_sandboxed_renderer(process: Path, profile: str) -> bool:
     return "--type=renderer" in command and profile in command and "Seccomp:\t2" in status
 
 
-_LIVE_CHECKS: tuple[tuple[str, Callable[[_Trial], Awaitable[str]], str], ...] = (
+_LIVE_CHECKS: tuple[tuple[str, Callable[[Settings, RuntimeLayout], Awaitable[str]], str], ...] = (
     ("jail", _try_jail, "allow unprivileged user namespaces as the detail explains"),
     ("display", _try_display, "apt-get install tigervnc-standalone-server; check that /tmp is writable"),
     ("Chromium and sandbox", _try_browser, "see the detail; make install installs missing programs"),

@@ -15,13 +15,7 @@ import anyio.to_thread
 import structlog
 
 from browser_shell.audit.log import JsonLinesAudit
-from browser_shell.browser.chromium.display import (
-    VNC_SOCKET,
-    WINDOW_MANAGER,
-    XVNC,
-    DisplaySettings,
-    make_socket_directory,
-)
+from browser_shell.browser.chromium.display import VNC_SOCKET, WINDOW_MANAGER, XVNC, make_socket_directory
 from browser_shell.browser.chromium.jail import HIDDEN_DIRECTORIES, INTERPRETER, PROXY_PORT, JailSettings
 from browser_shell.browser.chromium.managed_policy import write_managed_policy
 from browser_shell.browser.chromium.process import ChromiumSettings
@@ -44,13 +38,7 @@ from browser_shell.hooks.chain import GROUP, installed_hooks, standard_chain
 from browser_shell.ops.health import Probe
 from browser_shell.pipeline import ExecutionRunner, Pipeline
 from browser_shell.policy.rules import UrlPolicy
-from browser_shell.process.accounts import (
-    Account,
-    account_to_drop_to,
-    forbid_tracing,
-    give_up_root,
-    transfer_directory,
-)
+from browser_shell.process.accounts import account_to_drop_to, forbid_tracing, give_up_root, transfer_directory
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.process.spawn import SETPRIV
 from browser_shell.server.common import AssembledServer, SystemClock, new_call_id, open_audit, open_limits
@@ -99,7 +87,6 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
         browser = build_browser(
             settings,
             layout=layout,
-            account=None,
             clock=clock,
             audit=audit,
             human=takeover,
@@ -213,7 +200,6 @@ def build_browser(
     settings: Settings,
     *,
     layout: RuntimeLayout,
-    account: Account | None,
     clock: Clock,
     audit: AuditLog,
     human: HumanControl,
@@ -221,7 +207,7 @@ def build_browser(
     resources: ExitStack,
 ) -> BrowserParts:
     """Build all parts without starting them. The sockets opened here are closed with `resources`."""
-    driver = _driver(settings, layout, account)
+    driver = _driver(settings, layout)
     _end_leftovers(layout, driver)
     policy, resolver, denials, tabs = UrlPolicy(settings.policy), SystemResolver(), RecentDenials(), TabTracker()
     unsafe_network = _open_network(settings, resources)
@@ -237,9 +223,16 @@ def build_browser(
     dialer = Dialer(rules=policy, resolver=resolver, audit=denial_audit, clock=clock, on_denial=on_denial)
     proxy = EgressProxy(dialer=dialer, requester_at=addresses.requester_at)
     supervisor = BrowserSupervisor(
-        display=display_settings(settings, layout, account),
-        chromium=_chromium(settings, layout, account, proxy_port=addresses.port),
-        jail=jail_settings(settings, layout, account),
+        chromium=ChromiumSettings(
+            program=settings.chromium,
+            layout=layout,
+            port=settings.devtools_port,
+            width=settings.display_width,
+            height=settings.display_height,
+            proxy_port=addresses.port,
+            timezone=settings.timezone,
+        ),
+        jail=jail_settings(settings, layout),
         driver_listener=(
             resources.enter_context(listen_for_driver(settings.devtools_port)) if unsafe_network is None else None
         ),
@@ -253,9 +246,8 @@ def build_browser(
         driver=driver,
         clock=clock,
         limits=settings.policy.sessions,
-        directory=layout.artifacts,
+        layout=layout,
         proxy_addresses=addresses,
-        account=account,
         human=human,
         audit=audit,
     )
@@ -323,66 +315,21 @@ def _open_network(settings: Settings, resources: ExitStack) -> OpenNetwork | Non
     return OpenNetwork(proxy_listener=listener, attach_port=settings.unsafe_attach_port)
 
 
-def _driver(settings: Settings, layout: RuntimeLayout, account: Account | None) -> AgentBrowserDriver:
-    driver_settings = DriverSettings(
-        program=settings.driver,
-        sockets=layout.sockets,
-        home=layout.driver_home,
-        config=layout.config / "agent-browser.json",
-        action_policy=layout.config / "action-policy.json",
-        devtools_port=settings.devtools_port,
-        account=account,
-    )
+def _driver(settings: Settings, layout: RuntimeLayout) -> AgentBrowserDriver:
+    driver_settings = DriverSettings(program=settings.driver, layout=layout, devtools_port=settings.devtools_port)
     write_driver_files(driver_settings)
     return AgentBrowserDriver(driver_settings)
 
 
-def display_settings(settings: Settings, layout: RuntimeLayout, account: Account | None) -> DisplaySettings:
-    return DisplaySettings(
-        directory=layout.display,
-        window_manager_home=layout.driver_home,
-        identities=layout.identities,
-        logs=layout.logs,
-        width=settings.display_width,
-        height=settings.display_height,
-        account=account,
-    )
-
-
-def _chromium(
-    settings: Settings, layout: RuntimeLayout, account: Account | None, *, proxy_port: int
-) -> ChromiumSettings:
-    return ChromiumSettings(
-        program=settings.chromium,
-        profile=layout.profile,
-        home=layout.chromium_home,
-        temporary=layout.temporary,
-        identities=layout.identities,
-        logs=layout.logs,
-        port=settings.devtools_port,
-        width=settings.display_width,
-        height=settings.display_height,
-        proxy_port=proxy_port,
-        timezone=settings.timezone,
-        account=account,
-    )
-
-
-def jail_settings(settings: Settings, layout: RuntimeLayout, account: Account | None) -> JailSettings:
-    policies = layout.config / "chromium"
-    write_managed_policy(policies, settings.policy.open.allow_schemes)
+def jail_settings(settings: Settings, layout: RuntimeLayout) -> JailSettings:
+    write_managed_policy(layout.chromium_policies, settings.policy.open.allow_schemes)
     return JailSettings(
-        identities=layout.identities,
-        logs=layout.logs,
-        home=layout.chromium_home,
-        chromium_policies=policies,
+        layout=layout,
         devtools_port=settings.devtools_port,
         hidden_directories=(
             *HIDDEN_DIRECTORIES,
             str(settings.state_directory),
             *map(str, layout.hidden_from_chromium),
         ),
-        pinned_directory=layout.root,
         must_hide=settings.needs_lock("mounts"),
-        account=account,
     )

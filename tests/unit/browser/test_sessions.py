@@ -21,6 +21,7 @@ from browser_shell.core.ports import AuditLog
 from browser_shell.core.records import RecordKind
 from browser_shell.policy.document import SessionsSection
 from support.fakes import FakeClock, FakePerson, FullDiskAudit, RecordingAudit
+from support.layouts import flat_layout
 
 
 @dataclass
@@ -55,9 +56,8 @@ def make_sessions(directory: Path, audit: AuditLog, clock: FakeClock, **parts: o
         driver=cast(AgentBrowserDriver, NoDriver()),
         clock=clock,
         limits=SessionsSection(max=4, idle_seconds=10),
-        directory=directory,
+        layout=flat_layout(directory),
         proxy_addresses=ProxyAddresses(port=1),
-        account=None,
         human=cast(FakePerson, parts.get("human", FakePerson())),
         audit=audit,
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process
 
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.browser.chromium.services import open_new_file, running_service
 from browser_shell.core.errors import BrowserUnavailable
 from browser_shell.process.accounts import Account
@@ -29,21 +30,6 @@ _FAMILY_WILD = 0xFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisplaySettings:
-    """Settings of the display."""
-
-    directory: Path
-    """Private to the account; holds the X cookie and the VNC socket."""
-    window_manager_home: Path
-    """Empty and unwritable, so that the window manager finds no configuration there."""
-    identities: Path
-    logs: Path
-    width: int
-    height: int
-    account: Account | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunningDisplay:
     """A display that accepts clients."""
 
@@ -53,13 +39,13 @@ class RunningDisplay:
 
 
 @asynccontextmanager
-async def running_display(settings: DisplaySettings) -> AsyncIterator[RunningDisplay]:
+async def running_display(layout: RuntimeLayout, *, width: int, height: int) -> AsyncIterator[RunningDisplay]:
     """Start Xvnc, and stop it at the end of the block.
 
     Raises: BrowserUnavailable.
     """
-    cookie = settings.directory / "Xauthority"
-    _write_cookie(cookie, settings.account)
+    cookie = layout.display / "Xauthority"
+    _write_cookie(cookie, layout.account)
     make_socket_directory()
     number = ""
     read_end, write_end = os.pipe()
@@ -68,12 +54,10 @@ async def running_display(settings: DisplaySettings) -> AsyncIterator[RunningDis
         with os.fdopen(read_end, "rb"), os.fdopen(write_end, "wb") as writer:
             async with running_service(
                 "xvnc",
-                argv=_xvnc_argv(settings, cookie, write_end),
-                env={"HOME": str(settings.directory), "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
-                cwd=settings.directory,
-                account=settings.account,
-                identities=settings.identities,
-                logs=settings.logs,
+                argv=_xvnc_argv(layout.display / VNC_SOCKET, cookie, write_end, size=f"{width}x{height}"),
+                env={"HOME": str(layout.display), "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
+                cwd=layout.display,
+                layout=layout,
                 grace_seconds=1,
                 pass_fds=(write_end,),
             ) as process:
@@ -85,12 +69,12 @@ async def running_display(settings: DisplaySettings) -> AsyncIterator[RunningDis
             _remove_lock_and_socket(number)
 
 
-def _xvnc_argv(settings: DisplaySettings, cookie: Path, number_pipe: int) -> tuple[str, ...]:
+def _xvnc_argv(vnc_socket: Path, cookie: Path, number_pipe: int, *, size: str) -> tuple[str, ...]:
     return (
         *(str(XVNC), "-displayfd", str(number_pipe), "-auth", str(cookie)),
-        *("-geometry", f"{settings.width}x{settings.height}", "-depth", "24", "-noreset", "-extension", "GLX"),
+        *("-geometry", size, "-depth", "24", "-noreset", "-extension", "GLX"),
         # X and VNC listen on Unix sockets only.
-        *("-nolisten", "tcp", "-rfbport", "-1", "-rfbunixpath", str(settings.directory / VNC_SOCKET)),
+        *("-nolisten", "tcp", "-rfbport", "-1", "-rfbunixpath", str(vnc_socket)),
         *("-rfbunixmode", "0600", "-SecurityTypes", "None", "-AlwaysShared"),
         # By default, Xvnc blocks a client address after five connections without authentication. All viewers share one
         # address, that of the gateway.
@@ -141,7 +125,7 @@ def _remove_lock_and_socket(number: str) -> None:
             path.unlink()
 
 
-async def keep_window_manager(settings: DisplaySettings, display: RunningDisplay) -> None:
+async def keep_window_manager(layout: RuntimeLayout, display: RunningDisplay) -> None:
     """Run the window manager, and start it again when it ends. Its title bars let a viewer close popups by mouse.
 
     Raises: BrowserUnavailable.
@@ -153,16 +137,9 @@ async def keep_window_manager(settings: DisplaySettings, display: RunningDisplay
             # /dev/null there are no shortcuts. The command line takes precedence over the X resource
             # `matchbox.kbdconfig`, which any X client can set.
             argv=(str(WINDOW_MANAGER), "-use_titlebar", "yes", "-kbdconfig", "/dev/null"),
-            env={
-                **display.env,
-                "HOME": str(settings.window_manager_home),
-                "LC_ALL": "C.UTF-8",
-                "PATH": "/nonexistent",
-            },
-            cwd=settings.window_manager_home,
-            account=settings.account,
-            identities=settings.identities,
-            logs=settings.logs,
+            env={**display.env, "HOME": str(layout.driver_home), "LC_ALL": "C.UTF-8", "PATH": "/nonexistent"},
+            cwd=layout.driver_home,
+            layout=layout,
             grace_seconds=0.5,
         ) as process:
             await process.wait()

@@ -24,10 +24,10 @@ import structlog
 from anyio.abc import Process
 
 from browser_shell.browser.chromium.namespace_sockets import NamespaceSockets
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.browser.chromium.services import running_service
 from browser_shell.core.errors import BrowserUnavailable, JailUnavailable
 from browser_shell.core.json_values import JsonObject
-from browser_shell.process.accounts import Account
 
 log = structlog.get_logger()
 
@@ -64,21 +64,13 @@ _MOUNT_ADVICE = (
 class JailSettings:
     """Settings of a jail."""
 
-    identities: Path
-    """Passed to `running_service`, like `logs`."""
-    logs: Path
-    home: Path
-    """The working directory of Chromium."""
-    chromium_policies: Path
-    """A directory with Chromium's managed policy, mounted over /etc/chromium in the jail."""
+    layout: RuntimeLayout
+    """Chromium cannot rename its root. Otherwise it could replace a parent of hidden directories."""
     devtools_port: int
     hidden_directories: tuple[str, ...] = HIDDEN_DIRECTORIES
     """Directories that Chromium finds empty. Missing ones are ignored."""
-    pinned_directory: Path | None = None
-    """Directory that Chromium cannot rename. Otherwise it could replace a parent of hidden directories."""
     must_hide: bool = False
     """Refuse to start where directories cannot be hidden. True where Chromium shares the server's account."""
-    account: Account | None
 
 
 class Jail:
@@ -123,10 +115,8 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
             "chromium",
             argv=_child_argv(settings, child_control.fileno(), argv, env),
             env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
-            cwd=settings.home,
-            account=settings.account,
-            identities=settings.identities,
-            logs=settings.logs,
+            cwd=settings.layout.chromium_home,
+            layout=settings.layout,
             grace_seconds=_STOP_SECONDS,
             pass_fds=(child_control.fileno(),),
         ) as process:
@@ -153,9 +143,9 @@ def _child_argv(settings: JailSettings, control: int, argv: tuple[str, ...], env
         "env": dict(env),
         "proxy_port": PROXY_PORT,
         "hidden_directories": list(settings.hidden_directories),
-        "pinned_directory": str(settings.pinned_directory) if settings.pinned_directory is not None else None,
+        "pinned_directory": str(settings.layout.root),
         "must_hide": settings.must_hide,
-        "bind_mounts": {"/etc/chromium": str(settings.chromium_policies)},
+        "bind_mounts": {"/etc/chromium": str(settings.layout.chromium_policies)},
     }
     program = _CHILD.read_text(encoding="utf-8")
     return (str(INTERPRETER), "-I", "-S", "-c", program, str(control), json.dumps(config))

@@ -9,7 +9,7 @@ Arguments: the file descriptor of a Unix socket to the server, and a JSON object
 - `argv`, `env`: the program to execute;
 - `proxy_port`: the port of the egress proxy inside the jail;
 - `hidden_directories`: directories that the program must find empty;
-- `pinned_directory`: a directory that the program must not be able to rename, or null;
+- `pinned_directory`: a directory that the program must not be able to rename;
 - `bind_mounts`: target directories, each with the source directory that is mounted read-only over it;
 - `must_hide`: whether it is an error when mounting is forbidden.
 
@@ -74,7 +74,7 @@ def mount(source: str, target: str, filesystem: str, flags: int, options: str = 
     check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode() if options else None), f"mount {target}")
 
 
-def set_up_mounts(hidden_directories: list[str], pinned_directory: str | None, bind_mounts: dict[str, str]) -> bool:
+def set_up_mounts(hidden_directories: list[str], pinned_directory: str, bind_mounts: dict[str, str]) -> bool:
     """Mount over directories of this namespace. Return False when the container forbids mounting."""
     try:
         mount("", "/", "", MS_REC | MS_PRIVATE)  # The mounts below must not propagate to other namespaces.
@@ -83,8 +83,7 @@ def set_up_mounts(hidden_directories: list[str], pinned_directory: str | None, b
     for target, source in bind_mounts.items():
         mount(source, target, "", MS_BIND)
         mount("", target, "", MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    if pinned_directory is not None:
-        mount(pinned_directory, pinned_directory, "", MS_BIND)  # A mount point cannot be renamed.
+    mount(pinned_directory, pinned_directory, "", MS_BIND)  # A mount point cannot be renamed.
     for directory in hidden_directories:
         # isdir is False for a directory that this account cannot see, which needs no hiding.
         if os.path.isdir(directory):  # noqa: PTH112  avoids the import of pathlib

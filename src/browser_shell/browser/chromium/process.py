@@ -13,10 +13,10 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process, SocketStream
 
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.browser.chromium.services import running_service
 from browser_shell.browser.devtools.client import DevTools
 from browser_shell.core.errors import BrowserUnavailable
-from browser_shell.process.accounts import Account
 
 _START_SECONDS = 20.0
 _POLL_SECONDS = 0.05
@@ -67,13 +67,7 @@ class ChromiumSettings:
     """Settings with which Chromium is started."""
 
     program: Path
-    profile: Path
-    """Removed before each start, because each session has a browser context of its own."""
-    home: Path
-    temporary: Path
-    """TMPDIR. Read-only once the browser runs."""
-    identities: Path
-    logs: Path
+    layout: RuntimeLayout
     port: int
     """The DevTools port on 127.0.0.1."""
     width: int
@@ -81,14 +75,13 @@ class ChromiumSettings:
     proxy_port: int
     """The port of the egress proxy, which listens on all addresses of 127.0.0.0/8."""
     timezone: str
-    account: Account | None
 
 
 def chromium_argv(settings: ChromiumSettings) -> tuple[str, ...]:
     """Build the command line."""
     return (
         str(settings.program),
-        f"--user-data-dir={settings.profile}",
+        f"--user-data-dir={settings.layout.profile}",
         f"--remote-debugging-port={settings.port}",
         f"--window-size={settings.width},{settings.height}",
         # Each session sets a proxy address of its own. The proxy refuses this one, which only Chromium itself uses.
@@ -102,10 +95,10 @@ def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> 
     """Build the environment. Nothing is inherited, so it contains no secret of the server."""
     return {
         **display_env,
-        "HOME": str(settings.home),
+        "HOME": str(settings.layout.chromium_home),
         "LANG": "C.UTF-8",
         "PATH": "/usr/bin:/bin",
-        "TMPDIR": str(settings.temporary),
+        "TMPDIR": str(settings.layout.temporary),
         **({"TZ": settings.timezone} if settings.timezone else {}),
     }
 
@@ -117,10 +110,8 @@ async def unjailed_chromium(settings: ChromiumSettings, display_env: Mapping[str
         "chromium",
         argv=chromium_argv(settings),
         env=chromium_env(settings, display_env),
-        cwd=settings.home,
-        account=settings.account,
-        identities=settings.identities,
-        logs=settings.logs,
+        cwd=settings.layout.chromium_home,
+        layout=settings.layout,
         grace_seconds=2,
     ) as process:
         yield process

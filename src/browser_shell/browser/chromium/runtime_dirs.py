@@ -1,39 +1,55 @@
-"""The runtime directories of one server, with a lock against a second server."""
+"""The runtime directories of one server, with a lock against a second server, and fresh ones for each browser."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from browser_shell.core.errors import ConfigurationInvalid
+import structlog
+
+from browser_shell.core.errors import BrowserUnavailable, ConfigurationInvalid
 from browser_shell.process import orphans
 from browser_shell.process.accounts import Account, make_private_directory
 
 _MAX_ROOT_LENGTH = 60
 """Leaves room for the longest socket path below it. The limit of a Unix socket path is 107 bytes."""
 
+log = structlog.get_logger()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeLayout:
     """Paths of the directories. Everything below `root` may be removed while no server runs."""
 
+    account: Account | None
+    """Owner of the directories that the programs write to. None for the account of the server."""
     root: Path
     sockets: Path
     display: Path
+    """Holds the X cookie and the VNC socket."""
     profile: Path
+    """Removed before each start, because each session has a browser context of its own."""
     chromium_home: Path
     temporary: Path
+    """Chromium's TMPDIR. Read-only once the browser runs."""
     driver_home: Path
+    """Empty and unwritable, so that the driver and the window manager find no configuration there."""
     config: Path
     artifacts: Path
     identities: Path
     """One file for each running service: its process identity."""
     logs: Path
+
+    @property
+    def chromium_policies(self) -> Path:
+        """The directory with Chromium's managed policy, mounted over /etc/chromium in the jail."""
+        return self.config / "chromium"
 
     @property
     def hidden_from_chromium(self) -> tuple[Path, ...]:
@@ -72,6 +88,7 @@ def _make_layout(root: Path, account: Account | None) -> RuntimeLayout:
 
     shutil.rmtree(root / "out", ignore_errors=True)  # Screenshots that a killed server left behind.
     return RuntimeLayout(
+        account=account,
         root=root,
         sockets=make_for_account("s"),
         display=make_for_account("x"),
@@ -91,3 +108,62 @@ def _make_layout(root: Path, account: Account | None) -> RuntimeLayout:
 def end_leftover_services(layout: RuntimeLayout) -> list[str]:
     """End the services that a killed server left running; return their names."""
     return [path.name for path in sorted(layout.identities.iterdir()) if orphans.end_saved_process(path)]
+
+
+def make_fresh_directories(layout: RuntimeLayout) -> None:
+    """Remove the profile and the temporary directory of an earlier browser, and create a temporary directory.
+
+    Locks of a killed browser would keep the next one from starting. Raises: BrowserUnavailable.
+    """
+    try:
+        _remove(layout.profile)
+        _remove(layout.temporary)
+        make_private_directory(layout.temporary, owner=layout.account)
+    except (OSError, ConfigurationInvalid) as cause:
+        log.warning("browser_directories_failed", fault=str(cause))
+        raise BrowserUnavailable("the browser's directories cannot be created; see the server's log") from cause
+
+
+def forbid_new_temporary_files(layout: RuntimeLayout) -> None:
+    """Make the temporary directory read-only once Chromium has created its lock there.
+
+    Chromium starts every download with a temporary file, also a download that it then refuses. Without write
+    permission, no byte of a download reaches the disk.
+
+    Raises: BrowserUnavailable.
+    """
+    try:
+        _set_mode(layout.temporary, 0o500)
+    except OSError as cause:
+        log.warning("temporary_directory_chmod_failed", fault=str(cause))
+        raise BrowserUnavailable(
+            "the browser's temporary directory cannot be made read-only; see the server's log"
+        ) from cause
+
+
+def _remove(path: Path) -> None:
+    """Rename an entry and remove it as far as possible.
+
+    A compromised browser process can put anything there, such as a link or directories nested without limit. The
+    rename frees the path also when the removal fails. Raises: OSError.
+    """
+    renamed = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.rename(renamed)
+    except FileNotFoundError:
+        return
+    with suppress(OSError, RecursionError):
+        if renamed.is_symlink() or not renamed.is_dir():
+            renamed.unlink()
+            return
+        _set_mode(renamed, 0o700)  # Reverts `forbid_new_temporary_files`.
+        shutil.rmtree(renamed, ignore_errors=True)
+
+
+def _set_mode(directory: Path, mode: int) -> None:
+    """Change the mode of a directory, never of the target of a link. Raises: OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)

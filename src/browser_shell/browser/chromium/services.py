@@ -10,9 +10,9 @@ from typing import IO
 import structlog
 from anyio.abc import Process
 
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.core.errors import BrowserUnavailable
 from browser_shell.process import orphans, spawn
-from browser_shell.process.accounts import Account
 from browser_shell.process.files import create_file
 
 log = structlog.get_logger()
@@ -25,9 +25,7 @@ async def running_service(
     argv: tuple[str, ...],
     env: Mapping[str, str],
     cwd: Path,
-    account: Account | None,
-    identities: Path,
-    logs: Path,
+    layout: RuntimeLayout,
     grace_seconds: float,
     pass_fds: tuple[int, ...] = (),
 ) -> AsyncIterator[Process]:
@@ -38,11 +36,13 @@ async def running_service(
 
     Raises: BrowserUnavailable, SandboxUnavailable.
     """
-    with open_new_file(logs / f"{name}.log") as output:
+    with open_new_file(layout.logs / f"{name}.log") as output:
         process = await spawn.start(
-            spawn.Service(name=name, argv=argv, env=env, cwd=cwd, account=account, output=output, pass_fds=pass_fds)
+            spawn.Service(
+                name=name, argv=argv, env=env, cwd=cwd, account=layout.account, output=output, pass_fds=pass_fds
+            )
         )
-    identity = identities / name
+    identity = layout.identities / name
     try:
         try:
             orphans.save_identity(identity, process.pid)

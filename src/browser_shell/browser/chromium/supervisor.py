@@ -13,8 +13,7 @@ import structlog
 from anyio.abc import SocketListener, SocketStream
 
 from browser_shell.browser.chromium.critical_processes import wait_for_critical_process_exit
-from browser_shell.browser.chromium.directories import forbid_new_temporary_files, make_fresh_directories
-from browser_shell.browser.chromium.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
+from browser_shell.browser.chromium.display import RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.chromium.jail import JailSettings, running_jail
 from browser_shell.browser.chromium.process import (
     ChromiumSettings,
@@ -26,6 +25,7 @@ from browser_shell.browser.chromium.process import (
     has_process,
     unjailed_chromium,
 )
+from browser_shell.browser.chromium.runtime_dirs import forbid_new_temporary_files, make_fresh_directories
 from browser_shell.browser.devtools.client import DevTools, DevToolsError, DevToolsEvent, connect_devtools
 from browser_shell.browser.devtools.relay import own_uids, relay
 from browser_shell.browser.tabs import TabTracker
@@ -67,7 +67,6 @@ class BrowserSupervisor:
     def __init__(
         self,
         *,
-        display: DisplaySettings,
         chromium: ChromiumSettings,
         jail: JailSettings,
         driver_listener: socket.socket | None,
@@ -75,7 +74,6 @@ class BrowserSupervisor:
         tabs: TabTracker,
         unsafe_network: OpenNetwork | None,
     ) -> None:
-        self._display = display
         self._chromium = chromium
         self._jail = jail
         self._driver_listener = driver_listener
@@ -158,15 +156,16 @@ class BrowserSupervisor:
             await anyio.sleep(pause)
 
     async def _run_display(self) -> None:
-        async with running_display(self._display) as display, anyio.create_task_group() as tasks:
-            tasks.start_soon(keep_window_manager, self._display, display)
+        layout, width, height = self._chromium.layout, self._chromium.width, self._chromium.height
+        async with running_display(layout, width=width, height=height) as display, anyio.create_task_group() as tasks:
+            tasks.start_soon(keep_window_manager, layout, display)
             run_browser = self._run_jailed if self._unsafe is None else partial(self._run_unjailed, self._unsafe)
             tasks.start_soon(self._repeat, partial(run_browser, display))
             await display.process.wait()
             tasks.cancel_scope.cancel()
 
     async def _run_jailed(self, display: RunningDisplay) -> None:
-        make_fresh_directories(self._chromium)
+        make_fresh_directories(self._chromium.layout)
         env = chromium_env(self._chromium, display.env)
         async with (
             running_jail(self._jail, chromium_argv(self._chromium), env) as jail,
@@ -174,9 +173,12 @@ class BrowserSupervisor:
         ):
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(jail.proxy_listener.dup()))
             if self._driver_listener is not None:
-                tasks.start_soon(self._relay, self._driver_listener, jail.connect_to_devtools)
+                account = self._chromium.layout.account
+                uids = own_uids(account.uid if account else None)
+                serve_driver = partial(relay, self._driver_listener, jail.connect_to_devtools, allowed_uids=uids)
+                tasks.start_soon(serve_driver)
             url = await devtools_url(self._chromium.port, jail.connect_to_devtools, process=jail.process)
-            forbid_new_temporary_files(self._chromium)
+            forbid_new_temporary_files(self._chromium.layout)
             self._connect_to_proxy = jail.connect_to_proxy
             async with self._connected(url, jail.connect_to_devtools, None) as devtools:
                 tasks.start_soon(_cancel_after_disconnect, devtools, tasks.cancel_scope)
@@ -184,16 +186,8 @@ class BrowserSupervisor:
                 await jail.process.wait()
                 tasks.cancel_scope.cancel()
 
-    async def _relay(self, listener: socket.socket, connect: Connect) -> None:
-        account = self._chromium.account
-        await relay(
-            listener,
-            connect,
-            allowed_uids=own_uids(account.uid if account else None),
-        )
-
     async def _run_unjailed(self, network: OpenNetwork, display: RunningDisplay) -> None:
-        make_fresh_directories(self._chromium)
+        make_fresh_directories(self._chromium.layout)
         connect = partial(connect_directly, self._chromium.port)
         async with (
             unjailed_chromium(self._chromium, display.env) as process,
@@ -201,7 +195,7 @@ class BrowserSupervisor:
         ):
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(network.proxy_listener.dup()))
             url = await devtools_url(self._chromium.port, connect, process=process)
-            forbid_new_temporary_files(self._chromium)
+            forbid_new_temporary_files(self._chromium.layout)
             async with self._connected(url, connect, process.pid) as devtools:
                 tasks.start_soon(_cancel_after_disconnect, devtools, tasks.cancel_scope)
                 await process.wait()

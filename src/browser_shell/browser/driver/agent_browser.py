@@ -10,11 +10,11 @@ from pathlib import Path
 
 import anyio
 
+from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.browser.driver.actions import Action, Ping
 from browser_shell.browser.driver.connection import DaemonConnection, DriverReply, connect, parse_reply
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans, spawn
-from browser_shell.process.accounts import Account
 from browser_shell.process.files import create_file, read_plain_file
 
 _START_SECONDS = 15.0
@@ -40,18 +40,20 @@ ALLOWED_ACTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverSettings:
-    """Paths, port and account of the driver."""
+    """Program, directories and port of the driver."""
 
     program: Path
-    sockets: Path
-    """Private to the account, and short: the path of a unix socket has at most 107 bytes."""
-    home: Path
-    """An empty directory. The driver reads a configuration from its home directory."""
-    config: Path
-    """An empty configuration. Naming it keeps the driver from reading any other one."""
-    action_policy: Path
+    layout: RuntimeLayout
     devtools_port: int
-    account: Account | None
+
+    @property
+    def config(self) -> Path:
+        """An empty configuration. Naming it keeps the driver from reading any other one."""
+        return self.layout.config / "agent-browser.json"
+
+    @property
+    def action_policy(self) -> Path:
+        return self.layout.config / "action-policy.json"
 
 
 def write_driver_files(settings: DriverSettings) -> None:
@@ -166,18 +168,18 @@ class AgentBrowserDriver:
         if pid:
             with anyio.CancelScope(shield=True):
                 await _reap(pid)
-        for leftover in self._settings.sockets.glob(f"{name}.*"):
+        for leftover in self._settings.layout.sockets.glob(f"{name}.*"):
             leftover.unlink(missing_ok=True)
 
     def end_leftovers(self) -> int:
         """End daemons of a server that was killed. Return how many there were."""
         ended = 0
-        for pid_file in self._settings.sockets.glob("*.pid"):
+        for pid_file in self._settings.layout.sockets.glob("*.pid"):
             identity = self._running_daemon(pid_file.stem)
             if identity is not None:
                 orphans.kill_now(identity)
                 ended += 1
-        for leftover in self._settings.sockets.iterdir():
+        for leftover in self._settings.layout.sockets.iterdir():
             leftover.unlink(missing_ok=True)
         return ended
 
@@ -206,9 +208,9 @@ class AgentBrowserDriver:
                 *("--session", name, "--pin-tab", "stream", "disable"),
             ),
             env=self._env,
-            cwd=settings.home,
+            cwd=settings.layout.driver_home,
             max_output_bytes=_MAX_START_OUTPUT_BYTES,
-            account=settings.account,
+            account=settings.layout.account,
         )
 
     async def _wait_for_pid_file(self, name: str) -> None:
@@ -223,12 +225,13 @@ class AgentBrowserDriver:
         path = self._file(name, "target")
         with create_file(path) as file:
             file.write(json.dumps({"targetId": target_id, "url": "about:blank", "pinned": True}).encode("ascii"))
-        if self._settings.account is not None:
-            os.chown(path, self._settings.account.uid, self._settings.account.gid, follow_symlinks=False)
+        account = self._settings.layout.account
+        if account is not None:
+            os.chown(path, account.uid, account.gid, follow_symlinks=False)
 
     def _file(self, name: str, kind: str) -> Path:
         """The path of a file that belongs to the session's daemon."""
-        return self._settings.sockets / f"{name}.{kind}"
+        return self._settings.layout.sockets / f"{name}.{kind}"
 
     def _pid_in_file(self, name: str) -> int:
         """The pid that the session's daemon wrote; 0 without one."""
@@ -252,15 +255,15 @@ async def _reap(pid: int) -> None:
 def _environment(settings: DriverSettings) -> dict[str, str]:
     return {
         "PATH": "/usr/bin:/bin",
-        "HOME": str(settings.home),
+        "HOME": str(settings.layout.driver_home),
         "LC_ALL": "C.UTF-8",
         "NO_COLOR": "1",
-        "AGENT_BROWSER_SOCKET_DIR": str(settings.sockets),
+        "AGENT_BROWSER_SOCKET_DIR": str(settings.layout.sockets),
         "AGENT_BROWSER_CONFIG": str(settings.config),
         "AGENT_BROWSER_ACTION_POLICY": str(settings.action_policy),
         "AGENT_BROWSER_PLUGINS": "[]",
         "AGENT_BROWSER_NO_WEBMCP": "1",
-        "AGENT_BROWSER_SCREENSHOT_DIR": str(settings.home),
+        "AGENT_BROWSER_SCREENSHOT_DIR": str(settings.layout.driver_home),
         "AGENT_BROWSER_IDLE_TIMEOUT_MS": str(_DAEMON_IDLE_MS),
         "AGENT_BROWSER_DEFAULT_TIMEOUT": "15000",
         # A daemon handles one command at a time: one worker thread and one malloc arena are enough.

@@ -155,9 +155,9 @@ print(json.dumps({"home": names_in("/home"), "root": names_in("/root"), "srv": n
 async def test_hidden_directories_cannot_be_reached_by_a_rename_or_the_working_directory(
     directory: Path, prefix: str
 ) -> None:
-    settings = jail_settings(directory, hidden_directories=(str(directory / "sockets"),), pinned_directory=directory)
-    make_private_directory(directory, owner=settings.account)
-    make_private_directory(directory / "sockets", owner=settings.account)
+    settings = jail_settings(directory, hidden_directories=(str(directory / "sockets"),))
+    make_private_directory(directory, owner=settings.layout.account)
+    make_private_directory(directory / "sockets", owner=settings.layout.account)
     (directory / "sockets" / "daemon.sock").touch()
     script = f"""
 import os
@@ -315,9 +315,9 @@ async def test_after_the_program_is_killed_the_jail_accepts_no_connections(
 async def test_the_end_of_the_block_ends_the_program(directory: Path) -> None:
     settings = jail_settings(directory)
     async with running_script(settings, WAIT) as jail:
-        assert (settings.identities / "chromium").exists()
+        assert (settings.layout.identities / "chromium").exists()
     assert not alive(jail.process.pid)
-    assert not (settings.identities / "chromium").exists()
+    assert not (settings.layout.identities / "chromium").exists()
 
 
 async def test_the_jail_has_the_exit_code_of_the_program(directory: Path) -> None:
@@ -331,12 +331,13 @@ async def test_a_missing_program_is_named_in_the_log(directory: Path) -> None:
     async with jail_module.running_jail(settings, ("/nonexistent/chromium",), {}) as jail:
         with anyio.fail_after(5):
             assert await jail.process.wait() == 127
-    assert (settings.logs / "chromium.log").read_text() == "/nonexistent/chromium: No such file or directory\n"
+    assert (settings.layout.logs / "chromium.log").read_text() == "/nonexistent/chromium: No such file or directory\n"
 
 
 @pytest.mark.promise("jail:no-jail-no-start")
 async def test_no_program_runs_when_a_mount_fails(directory: Path) -> None:
-    settings = jail_settings(directory, chromium_policies=directory / "missing")
+    settings = jail_settings(directory)
+    shutil.rmtree(settings.layout.chromium_policies)
     written = directory / "home" / "written"
     with pytest.raises(JailUnavailable) as error:
         async with running_script(settings, f"open({str(written)!r}, 'w')"):
@@ -344,7 +345,7 @@ async def test_no_program_runs_when_a_mount_fails(directory: Path) -> None:
     assert "mount /etc/chromium" in error.value.public_message
     assert "sysctl kernel.unprivileged_userns_clone=1" in error.value.public_message
     assert not written.exists()
-    assert not (settings.identities / "chromium").exists()
+    assert not (settings.layout.identities / "chromium").exists()
 
 
 async def test_a_child_that_ends_at_once_is_reported(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

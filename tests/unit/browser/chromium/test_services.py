@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -13,12 +14,12 @@ import pytest
 from anyio.abc import Process
 
 from browser_shell.browser.chromium import display as display_module
-from browser_shell.browser.chromium.display import DisplaySettings, RunningDisplay, keep_window_manager, running_display
+from browser_shell.browser.chromium.display import RunningDisplay, keep_window_manager, running_display
 from browser_shell.browser.chromium.jail import JailSettings, running_jail
-from browser_shell.browser.chromium.process import unjailed_chromium
+from browser_shell.browser.chromium.process import ChromiumSettings, unjailed_chromium
 from browser_shell.browser.chromium.services import open_new_file, running_service
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable
-from support.chromium_settings import chromium_settings
+from support.layouts import flat_layout
 from support.processes import alive, open_files
 
 RECORDS = b"audit records\n"
@@ -32,9 +33,7 @@ def service(directory: Path, *argv: str) -> AbstractAsyncContextManager[Process]
         argv=argv,
         env={"NAME": "value"},
         cwd=directory,
-        account=None,
-        identities=directory / "identities",
-        logs=directory / "logs",
+        layout=replace(flat_layout(directory), identities=directory / "identities", logs=directory / "logs"),
         grace_seconds=1,
     )
 
@@ -74,23 +73,11 @@ def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
         open_new_file(tmp_path / "absent" / "test.log")
 
 
-def display_settings(directory: Path) -> DisplaySettings:
-    return DisplaySettings(
-        directory=directory,
-        window_manager_home=directory,
-        identities=directory,
-        logs=directory,
-        width=640,
-        height=480,
-        account=None,
-    )
-
-
 @asynccontextmanager
 async def start_window_manager(directory: Path) -> AsyncIterator[None]:
     display = RunningDisplay(process=cast(Process, None), env={})
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(keep_window_manager, display_settings(directory), display)
+        tasks.start_soon(keep_window_manager, flat_layout(directory), display)
         with anyio.fail_after(5):
             while (directory / "window-manager.log").is_symlink():  # noqa: ASYNC110  a file has no event
                 await anyio.sleep(0.01)
@@ -100,27 +87,29 @@ async def start_window_manager(directory: Path) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def start_jail(directory: Path) -> AsyncIterator[None]:
-    settings = JailSettings(
-        identities=directory,
-        logs=directory,
-        home=directory,
-        chromium_policies=directory,
-        devtools_port=9222,
-        account=None,
-    )
+    settings = JailSettings(layout=flat_layout(directory), devtools_port=9222)
     async with running_jail(settings, ("/bin/true",), {}):
         yield
 
 
 @asynccontextmanager
 async def start_chromium(directory: Path) -> AsyncIterator[None]:
-    async with unjailed_chromium(chromium_settings(directory), {}):
+    settings = ChromiumSettings(
+        program=Path("/bin/true"),
+        layout=flat_layout(directory),
+        port=9222,
+        width=1,
+        height=1,
+        proxy_port=1,
+        timezone="",
+    )
+    async with unjailed_chromium(settings, {}):
         yield
 
 
 @asynccontextmanager
 async def start_display(directory: Path) -> AsyncIterator[None]:
-    async with running_display(display_settings(directory)):
+    async with running_display(flat_layout(directory), width=640, height=480):
         yield
 
 

@@ -66,7 +66,6 @@ async def test_events_outside_of_a_connection_are_ignored(monkeypatch: pytest.Mo
     unused = cast(Any, None)
     with socket.create_server(("127.0.0.1", 0)) as proxy_listener:
         supervisor = BrowserSupervisor(
-            display=unused,
             chromium=unused,
             jail=unused,
             driver_listener=None,

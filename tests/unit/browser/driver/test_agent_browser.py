@@ -15,6 +15,7 @@ from browser_shell.browser.driver.actions import Fill, PageAction
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver, DriverSettings, write_driver_files
 from browser_shell.core.errors import ExecutionTimedOut, SandboxUnavailable
 from browser_shell.process import orphans
+from support.layouts import flat_layout
 from support.processes import alive, open_files, state
 
 GET_URL = PageAction(action="url")
@@ -89,17 +90,7 @@ def program(tmp_path: Path) -> Path:
 async def driver(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AgentBrowserDriver]:
     monkeypatch.setattr(orphans, "runs_program", lambda pid, program: True)  # A script runs its interpreter.
     before = open_files()
-    driver = AgentBrowserDriver(
-        DriverSettings(
-            program=program,
-            sockets=tmp_path,
-            home=tmp_path,
-            config=tmp_path / "config",
-            action_policy=tmp_path / "policy",
-            devtools_port=1,
-            account=None,
-        )
-    )
+    driver = AgentBrowserDriver(DriverSettings(program=program, layout=flat_layout(tmp_path), devtools_port=1))
     yield driver
     await driver.kill("a")
     await anyio.wait_all_tasks_blocked()  # The event loop closes a connection in its next iteration.
@@ -328,5 +319,5 @@ async def test_the_daemons_own_policy_allows_only_actions_that_are_used(
     driver: AgentBrowserDriver, tmp_path: Path
 ) -> None:
     write_driver_files(driver._settings)
-    policy = json.loads((tmp_path / "policy").read_text())
+    policy = json.loads((tmp_path / "action-policy.json").read_text())
     assert policy == {"default": "deny", "allow": sorted(ALLOWED)}
