@@ -23,6 +23,9 @@ ElementActionName: TypeAlias = Literal[
     "click", "dblclick", "hover", "focus", "check", "uncheck", "gettext", "isvisible", "isenabled", "ischecked"
 ]
 
+_PAGE_COMMANDS: tuple[PageActionName, ...] = ("back", "forward", "reload")
+_ELEMENT_COMMANDS: tuple[ElementActionName, ...] = ("click", "dblclick", "hover", "focus", "check", "uncheck")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
@@ -304,15 +307,8 @@ def _on_element(name: ElementActionName) -> Callable[[BrowserCommand], Action]:
 
 
 _BUILDERS: dict[str, Callable[[BrowserCommand], Action]] = {
-    "back": _on_page("back"),
-    "forward": _on_page("forward"),
-    "reload": _on_page("reload"),
-    "click": _on_element("click"),
-    "dblclick": _on_element("dblclick"),
-    "hover": _on_element("hover"),
-    "focus": _on_element("focus"),
-    "check": _on_element("check"),
-    "uncheck": _on_element("uncheck"),
+    **{name: _on_page(name) for name in _PAGE_COMMANDS},
+    **{name: _on_element(name) for name in _ELEMENT_COMMANDS},
     "open": lambda plan: Navigate(url=plan.operands[0]),
     "get": _get,
     "is": _is,
