@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import platform
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -255,7 +254,9 @@ def read_settings(
     """Read all settings. Raises: ConfigurationInvalid, naming the variable."""
     values = os.environ if environ is None else environ
     env, is_root, home = _Environment(values), os.geteuid() == 0, Path(values.get("HOME") or "/nonexistent")
-    policy, policy_source = _read_policy(policy_path or env.path("BROWSER_SHELL_POLICY"))
+    policy_path = (
+        policy_path or env.path("BROWSER_SHELL_POLICY") or (DEFAULT_POLICY if DEFAULT_POLICY.exists() else None)
+    )
     # scripts/install puts programs here. The account that Chromium runs as can read it.
     programs = Path("/usr/local/lib/browser-shell") if is_root else home / ".local/lib/browser-shell"
     state = env.path("BROWSER_SHELL_STATE_DIR") or (
@@ -286,8 +287,8 @@ def read_settings(
         chromium=env.path("BROWSER_SHELL_CHROMIUM") or DEFAULT_CHROMIUM,
         driver=env.path("BROWSER_SHELL_DRIVER") or programs / f"agent-browser-{DRIVER_VERSION}",
         novnc=env.path("BROWSER_SHELL_NOVNC") or programs / f"novnc-{NOVNC_VERSION}",
-        policy=policy,
-        policy_source=policy_source,
+        policy=read_policy_file(policy_path) if policy_path else PolicyDocument(),
+        policy_source=str(policy_path) if policy_path else "safe defaults (no policy file)",
         state_directory=state,
         runtime_directory=runtime,
         jobs=JobSettings(
@@ -379,15 +380,6 @@ def read_key_file(path: Path) -> bytes:
 
 def read_policy_file(path: Path) -> PolicyDocument:
     """Raises: ConfigurationInvalid."""
-    return _read_policy(path)[0]
-
-
-def _read_policy(path: Path | None) -> tuple[PolicyDocument, str]:
-    """Return the policy and a description of its source."""
-    if path is None:
-        if not DEFAULT_POLICY.exists():
-            return PolicyDocument(), "safe defaults (no policy file)"
-        path = DEFAULT_POLICY
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
@@ -396,12 +388,4 @@ def _read_policy(path: Path | None) -> tuple[PolicyDocument, str]:
         raise ConfigurationInvalid(f"policy file {path}: cannot be read: {cause}") from cause
     if len(content) > _MAX_FILE_BYTES:
         raise ConfigurationInvalid(f"policy file {path}: larger than {_MAX_FILE_BYTES} bytes")
-    return load_policy(text, source=str(path)), str(path)
-
-
-def driver_digest() -> str:
-    """The digest that the driver's binary must have on this machine. Raises: ConfigurationInvalid."""
-    machine = platform.machine()
-    if machine not in DRIVER_SHA256:
-        raise ConfigurationInvalid(f"this machine is a {machine}; browser-shell runs on {' and '.join(DRIVER_SHA256)}")
-    return DRIVER_SHA256[machine]
+    return load_policy(text, source=str(path))

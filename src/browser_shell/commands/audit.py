@@ -6,11 +6,11 @@ import argparse
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from browser_shell.audit.query import (
     Entry,
@@ -29,65 +29,54 @@ from browser_shell.audit.verify import Verdict, verify_log
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.settings import read_settings
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
 _EXIT_DAMAGED = 1
 _FOLLOW_SECONDS = 0.5
 
 
-def add_audit_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_audit_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `audit` and its actions."""
     audit = commands.add_parser("audit", help="check, read and show the audit log")
     actions = audit.add_subparsers(required=True, metavar="action")
 
-    verify = actions.add_parser("verify", help="check every line, link and signature; exit 1 on any problem")
-    _add_log_options(verify)
+    verify = _add_action(actions, "verify", _verify, "check every line, link and signature; exit 1 on any problem")
     verify.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
         help="a checkpoint kept elsewhere that the log must contain; may be repeated",
     )  # fmt: skip
     verify.add_argument("--export", type=Path, metavar="FILE", help="check an export instead of a log")
-    verify.set_defaults(command=_verify)
 
-    tail = actions.add_parser("tail", help="print the latest records")
-    _add_log_options(tail)
+    tail = _add_action(actions, "tail", _tail, "print the latest records")
     tail.add_argument("-n", dest="count", type=int, default=20, metavar="N", help="number of records (default: 20)")
     tail.add_argument("-f", "--follow", action="store_true", help="print new records until Ctrl-C")
-    tail.set_defaults(command=_tail)
 
-    export = actions.add_parser("export", help="print records as JSON lines, each with a proof")
-    _add_log_options(export)
+    export = _add_action(actions, "export", _export, "print records as JSON lines, each with a proof")
     _add_selection(export)
-    export.set_defaults(command=_export)
 
-    report = actions.add_parser("report", help="write a summary as one HTML page")
-    _add_log_options(report)
+    report = _add_action(actions, "report", _report, "write a summary as one HTML page")
     _add_selection(report)
     report.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("audit-report.html"),
-        metavar="FILE",
+        "-o", "--output", type=Path, default=Path("audit-report.html"), metavar="FILE",
         help="page to write (default: %(default)s)",
-    )
-    report.set_defaults(command=_report)
+    )  # fmt: skip
 
-    checkpoint = actions.add_parser("checkpoint", help="print the latest checkpoint, to keep on another machine")
-    _add_log_options(checkpoint)
-    checkpoint.set_defaults(command=_checkpoint)
-
-    key = actions.add_parser("key", help="print the public key, to keep on another machine")
-    _add_log_options(key)
-    key.set_defaults(command=_key)
+    _add_action(actions, "checkpoint", _checkpoint, "print the latest checkpoint, to keep on another machine")
+    _add_action(actions, "key", _key, "print the public key, to keep on another machine")
 
 
-def _add_log_options(parser: argparse.ArgumentParser) -> None:
+def _add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    command: Callable[[argparse.Namespace], int],
+    description: str,
+) -> argparse.ArgumentParser:
+    """Add an action with the options that all of them have."""
+    parser = actions.add_parser(name, help=description)
     parser.add_argument("--log", type=Path, metavar="FILE", help="audit.jsonl (default: from the server's settings)")
     parser.add_argument(
         "--key", type=Path, metavar="FILE", help="trusted public key (default: the key next to the log)"
     )
+    parser.set_defaults(command=command)
+    return parser
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
@@ -138,8 +127,8 @@ def _format_verdict(verdict: Verdict) -> str:
 
 def _tail(arguments: argparse.Namespace) -> int:
     log = _log(arguments)
-    with suppress(KeyboardInterrupt), _report_os_errors(log):
-        following = follow_entries(log, pause=_pause) if arguments.follow else iter(())
+    with suppress(KeyboardInterrupt), report_os_errors(log):
+        following = follow_entries(log, pause=partial(time.sleep, _FOLLOW_SECONDS)) if arguments.follow else iter(())
         last_seq = 0.0
         for entry in deque(read_entries(log), maxlen=max(0, arguments.count)):
             print(_format_entry(entry), flush=True)
@@ -162,7 +151,7 @@ def _format_entry(entry: Entry) -> str:
 
 def _export(arguments: argparse.Namespace) -> int:
     log = _log(arguments)
-    with _report_os_errors(log):
+    with report_os_errors(log):
         for item in export_records(log, _selection(arguments), key=_public_key(arguments)):
             sys.stdout.write(to_json_line(item))
     return 0
@@ -174,7 +163,7 @@ def _report(arguments: argparse.Namespace) -> int:
     entries = (entry for entry in read_entries(log) if selection.matches(entry))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
     page = render_report(entries, verdict, title=f"browser-shell audit: {log}", created_at=created_at)
-    with _report_os_errors(arguments.output):
+    with report_os_errors(arguments.output):
         arguments.output.write_text(page, encoding="utf-8", errors="replace")
     print(f"written: {arguments.output}")
     return 0 if verdict.sound else _EXIT_DAMAGED
@@ -195,7 +184,7 @@ def _key(arguments: argparse.Namespace) -> int:
 
 
 def _verify_log(log: Path, key: PublicKey, checkpoints: list[bytes]) -> Verdict:
-    with _report_os_errors(log):
+    with report_os_errors(log):
         return verify_log(log, key=key, checkpoints=checkpoints)
 
 
@@ -222,18 +211,14 @@ def _selection(arguments: argparse.Namespace) -> Selection:
 
 
 def _read(path: Path) -> bytes:
-    with _report_os_errors(path):
+    with report_os_errors(path):
         return path.read_bytes()
 
 
 @contextmanager
-def _report_os_errors(path: Path) -> Iterator[None]:
+def report_os_errors(path: Path) -> Iterator[None]:
     """Raises: ConfigurationInvalid instead of OSError."""
     try:
         yield
     except OSError as cause:
         raise ConfigurationInvalid(f"{path}: {cause.strerror or cause}") from cause
-
-
-def _pause() -> None:
-    time.sleep(_FOLLOW_SECONDS)

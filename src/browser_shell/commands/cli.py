@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from browser_shell import __version__
-from browser_shell.core.errors import BrowserShellError
+from browser_shell.core.errors import BrowserShellError, first_error
 
 _EXIT_BAD_SETTINGS = 2
 _COMMANDS = {
@@ -36,10 +36,10 @@ def run(argv: list[str]) -> int:
     try:
         return command(arguments)
     except BaseExceptionGroup as group:
-        error = _single_own_error(group)
-        if error is None:
+        own, others = group.split(BrowserShellError)
+        if own is None or others is not None:
             raise
-        return _print_error(error)
+        return _print_error(first_error(own))
     except BrowserShellError as error:
         return _print_error(error)
 
@@ -58,17 +58,6 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
 def _print_error(error: BrowserShellError) -> int:
     print(f"browser-shell: {error.public_message}", file=sys.stderr)
     return _EXIT_BAD_SETTINGS
-
-
-def _single_own_error(group: BaseExceptionGroup[BaseException]) -> BrowserShellError | None:
-    """Take the first own error out of a task group's exception group; None when it also holds other errors."""
-    own, others = group.split(BrowserShellError)
-    if own is None or others is not None:
-        return None
-    first: BaseException = own
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    return first if isinstance(first, BrowserShellError) else None
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,12 +21,13 @@ from browser_shell.browser.chromium.display import running_display
 from browser_shell.browser.chromium.jail import running_jail
 from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout, claimed_layout
 from browser_shell.core.access import Activity
-from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid
+from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid, first_error
 from browser_shell.core.records import AuditRecord
+from browser_shell.http.server import listen_on
 from browser_shell.process.accounts import Account, account_to_drop_to
 from browser_shell.server.browser_server import build_browser, check_programs, free_port, jail_settings
 from browser_shell.server.common import SystemClock, build_access
-from browser_shell.settings import Settings, read_settings
+from browser_shell.settings import DRIVER_SHA256, Settings, read_settings
 
 _EXIT_UNHEALTHY = 1
 _START_SECONDS = 25.0
@@ -95,7 +95,8 @@ async def examine(settings: Settings) -> list[Finding]:
             try:
                 findings.append(_good(name, await check(settings, layout)))
             except* BrowserShellError as faults:
-                findings.append(Finding(name=name, healthy=False, detail=_first(faults), fix=fix))
+                detail = first_error(faults).public_message
+                findings.append(Finding(name=name, healthy=False, detail=detail, fix=fix))
     return findings
 
 
@@ -112,14 +113,9 @@ def _good(name: str, detail: str) -> Finding:
     return Finding(name=name, healthy=True, detail=detail)
 
 
-def _first(faults: BaseExceptionGroup[BrowserShellError]) -> str:
-    first = faults.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first.public_message
-
-
 def _platform() -> Finding:
     system, machine = platform.system(), platform.machine()
-    healthy = system == "Linux" and machine in ("x86_64", "aarch64")
+    healthy = system == "Linux" and machine in DRIVER_SHA256
     return Finding(name="platform", healthy=healthy, detail=f"{system} {machine}", fix="use Linux on x86_64 or aarch64")
 
 
@@ -164,17 +160,11 @@ def _state(settings: Settings) -> Finding:
 
 
 def _port(settings: Settings) -> Finding:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.host, settings.port))
-        except OSError as error:
-            return Finding(
-                name="public port",
-                healthy=False,
-                detail=f"{settings.host}:{settings.port}: {error.strerror}",
-                fix="stop the program that listens there, perhaps another browser-shell, or set PUBLIC_PORT",
-            )
+    try:
+        listen_on(settings.host, settings.port).close()
+    except ConfigurationInvalid as error:
+        fix = "stop the program that listens there, perhaps another browser-shell, or set PUBLIC_PORT"
+        return Finding(name="public port", healthy=False, detail=error.public_message, fix=fix)
     return _good("public port", f"{settings.host}:{settings.port} is free")
 
 
@@ -228,23 +218,22 @@ async def _try_browser(settings: Settings, layout: RuntimeLayout) -> str:
 async def _has_sandboxed_renderer(profile: str) -> bool:
     """Wait up to 5 seconds for a renderer with a seccomp filter."""
     for _ in range(50):
-        if any(_is_sandboxed_renderer(process, profile) for process in _processes()):
+        if _sandboxed_renderer_exists(profile):
             return True
         await anyio.sleep(0.1)
     return False
 
 
-def _processes() -> list[Path]:
-    return list(Path("/proc").glob("[0-9]*"))
-
-
-def _is_sandboxed_renderer(process: Path, profile: str) -> bool:
-    try:
-        command = (process / "cmdline").read_bytes().decode("utf-8", "replace")
-        status = (process / "status").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return "--type=renderer" in command and profile in command and "Seccomp:\t2" in status
+def _sandboxed_renderer_exists(profile: str) -> bool:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().decode("utf-8", "replace")
+            status = (process / "status").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        if "--type=renderer" in command and profile in command and "Seccomp:\t2" in status:
+            return True
+    return False
 
 
 _LIVE_CHECKS: tuple[tuple[str, Callable[[Settings, RuntimeLayout], Awaitable[str]], str], ...] = (

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from browser_shell.audit.chain import OwnKind, digest_of, sanitise_value
 from browser_shell.audit.query import Entry, read_entries
 from browser_shell.audit.signing import PublicKey
 from browser_shell.audit.storage import LogFiles
 from browser_shell.audit.verify import verify_log
+from browser_shell.commands.audit import report_os_errors
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.json_values import JsonObject
 from browser_shell.core.records import RecordKind
@@ -22,16 +22,13 @@ from browser_shell.jobs.evidence_check import EvidenceVerdict, check_run
 from browser_shell.jobs.run_store import EVIDENCE_NAME, RunStore, is_run_id
 from browser_shell.settings import JOBS_DIRECTORY, read_policy_file, read_settings
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
 _EXIT_WRONG = 1
 _SERVER_BOUNDS = frozenset({OwnKind.AUDIT_OPENED.value, OwnKind.AUDIT_CLOSED.value})
 """One server writes a log at a time, so no earlier run is in progress after one of these records."""
 _SAME_IN_LOG = {"policy_digest": "policy digest", "image": "image", "subject": "subject"}
 
 
-def add_evidence_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_evidence_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     evidence = commands.add_parser("evidence", help="check the evidence of test jobs")
     actions = evidence.add_subparsers(required=True, metavar="action")
     verify = actions.add_parser(
@@ -85,10 +82,8 @@ def _directories(run: str | None, store: RunStore) -> list[Path]:
 
 
 def _check(directory: Path) -> EvidenceVerdict:
-    try:
+    with report_os_errors(directory):
         return check_run(directory)
-    except OSError as cause:
-        raise ConfigurationInvalid(f"{directory}: {cause.strerror or cause}") from cause
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,14 +128,12 @@ class LogFacts:
 def read_log(log: Path, key_file: Path | None) -> LogFacts:
     """Verify the log and collect its records about runs. Raises: ConfigurationInvalid without a log or a key."""
     facts = LogFacts()
-    try:
+    with report_os_errors(log):
         key = PublicKey.read(key_file or LogFiles(log).public_key)
         verified = verify_log(log, key=key)
         facts.problems += [f"audit log: {problem}" for problem in verified.problems]
         for entry in read_entries(log):
             facts.add(entry)
-    except OSError as cause:
-        raise ConfigurationInvalid(f"{log}: {cause.strerror or cause}") from cause
     if verified.last_signed is None:
         facts.problems.append("audit log: nothing in it is signed")
     if verified.unsigned_records:

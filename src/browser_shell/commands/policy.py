@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
 import anyio
 
@@ -22,22 +22,20 @@ from browser_shell.core.json_values import JsonObject, JsonValue, parse_json
 from browser_shell.core.ports import Resolver
 from browser_shell.egress.dialer import SystemResolver
 from browser_shell.policy.document import PolicyDocument
-from browser_shell.policy.loading import load_policy, policy_from
+from browser_shell.policy.loading import policy_from
 from browser_shell.policy.messages import printable
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import parse_target
+from browser_shell.settings import read_policy_file
 from browser_shell.tools.browser_shell import NAME, BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
 
 _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?[0-9]{1,18}(?![0-9.eE]))')
 _ID_WITHIN = 4096
 _EXIT_NOT_WRITTEN = 1
 
 
-def add_policy_commands(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_policy_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     policy = commands.add_parser("policy", help="work with policy files").add_subparsers(
         required=True, metavar="action"
     )
@@ -111,7 +109,7 @@ async def check_line(line: bytes, *, policy: PolicyDocument, resolver: Resolver)
 def run_check(stdin: BinaryIO, stdout: TextIO, *, policy_path: Path | None, explain: bool) -> int:
     """Judge every line of stdin. Return 0, or 2 if the policy file cannot be read."""
     try:
-        policy = PolicyDocument() if policy_path is None else _read_policy(policy_path)
+        policy = PolicyDocument() if policy_path is None else read_policy_file(policy_path)
     except ConfigurationInvalid as error:
         sys.stderr.write(f"{printable(error.public_message)}\n")
         return 2
@@ -227,14 +225,6 @@ def _addresses(answers: JsonValue) -> Sequence[IpAddress]:
         return tuple(ip_address(str(answer)) for answer in answers)
     except ValueError as error:
         raise ArgumentsInvalid("an answer in dns is not an IP address", rule_id="dns.bad_answer") from error
-
-
-def _read_policy(path: Path) -> PolicyDocument:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationInvalid(f"{path}: cannot be read: {error}", rule_id="policy.invalid") from error
-    return load_policy(text, source=str(path))
 
 
 def _guess_id(line: bytes) -> JsonValue:

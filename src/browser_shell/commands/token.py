@@ -9,7 +9,6 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.http.tokens import (
@@ -23,14 +22,11 @@ from browser_shell.http.tokens import (
 )
 from browser_shell.settings import read_key_file
 
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
 _DURATION = re.compile(r"([1-9][0-9]{0,8})([smhd])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def add_token_command(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_token_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     token = commands.add_parser("token", help="make keys and tokens").add_subparsers(required=True, metavar="action")
 
     keygen = token.add_parser("keygen", help="make a key pair and print the value of JWT_PUBLIC_KEY")

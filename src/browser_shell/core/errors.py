@@ -220,3 +220,9 @@ PRECEDENCE = (ErrorCode.TIMEOUT, ErrorCode.BUDGET_EXCEEDED, ErrorCode.SANDBOX_VI
 def foremost(*errors: BrowserShellError) -> BrowserShellError:
     """Return the most important of several errors that apply to one call."""
     return min(errors, key=lambda error: PRECEDENCE.index(error.code) if error.code in PRECEDENCE else len(PRECEDENCE))
+
+
+def first_error(group: BaseExceptionGroup[BrowserShellError]) -> BrowserShellError:
+    """Return the first error of a task group, which may be inside nested groups."""
+    first = group.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -42,7 +43,7 @@ from browser_shell.process.accounts import account_to_drop_to, forbid_tracing, g
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.process.spawn import SETPRIV
 from browser_shell.server.common import AssembledServer, SystemClock, new_call_id, open_audit, open_limits
-from browser_shell.settings import JOBS_DIRECTORY, Settings, driver_digest
+from browser_shell.settings import DRIVER_SHA256, JOBS_DIRECTORY, Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from browser_shell.viewer.app import build_viewer_app
@@ -64,7 +65,6 @@ class BrowserParts:
 
     supervisor: BrowserSupervisor
     sessions: Sessions
-    driver: AgentBrowserDriver
     sandbox: BrowserSandbox
     policy: UrlPolicy
     resolver: SystemResolver
@@ -123,7 +123,6 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
                     clock=clock,
                 ),
                 audit=audit,
-                clock=clock,
                 runtime_directory=layout.root,
                 probes=_health_probes(settings, browser.supervisor, display_socket),
                 sessions_open=browser.sessions.count,
@@ -207,7 +206,9 @@ def build_browser(
     resources: ExitStack,
 ) -> BrowserParts:
     """Build all parts without starting them. The sockets opened here are closed with `resources`."""
-    driver = _driver(settings, layout)
+    driver_settings = DriverSettings(program=settings.driver, layout=layout, devtools_port=settings.devtools_port)
+    write_driver_files(driver_settings)
+    driver = AgentBrowserDriver(driver_settings)
     _end_leftovers(layout, driver)
     policy, resolver, denials, tabs = UrlPolicy(settings.policy), SystemResolver(), RecentDenials(), TabTracker()
     unsafe_network = _open_network(settings, resources)
@@ -262,7 +263,6 @@ def build_browser(
     return BrowserParts(
         supervisor=supervisor,
         sessions=sessions,
-        driver=driver,
         sandbox=sandbox,
         policy=policy,
         resolver=resolver,
@@ -291,7 +291,10 @@ def check_programs(settings: Settings) -> None:
     missing = [str(program) for program in needed if not program.is_file()]
     if missing:
         raise ConfigurationInvalid(f"not installed: {', '.join(missing)}. Run: make install")
-    if hashlib.sha256(settings.driver.read_bytes()).hexdigest() != driver_digest():
+    machine = platform.machine()
+    if machine not in DRIVER_SHA256:
+        raise ConfigurationInvalid(f"this machine is a {machine}; browser-shell runs on {' and '.join(DRIVER_SHA256)}")
+    if hashlib.sha256(settings.driver.read_bytes()).hexdigest() != DRIVER_SHA256[machine]:
         raise ConfigurationInvalid(f"{settings.driver}: not the pinned agent-browser (wrong digest). Run: make install")
 
 
@@ -313,12 +316,6 @@ def _open_network(settings: Settings, resources: ExitStack) -> OpenNetwork | Non
     listener.listen(1024)
     listener.setblocking(False)
     return OpenNetwork(proxy_listener=listener, attach_port=settings.unsafe_attach_port)
-
-
-def _driver(settings: Settings, layout: RuntimeLayout) -> AgentBrowserDriver:
-    driver_settings = DriverSettings(program=settings.driver, layout=layout, devtools_port=settings.devtools_port)
-    write_driver_files(driver_settings)
-    return AgentBrowserDriver(driver_settings)
 
 
 def jail_settings(settings: Settings, layout: RuntimeLayout) -> JailSettings:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.core.errors import ConfigurationInvalid
-from browser_shell.core.ports import AuditLog, CallHandler, Clock
+from browser_shell.core.ports import AuditLog, CallHandler
 from browser_shell.http.gateway import Gateway, GatewaySettings
 from browser_shell.http.routes import parse_trusted_hosts
 from browser_shell.http.server import is_loopback, listen_on, serve_listener
@@ -51,7 +51,6 @@ class AssembledServer:
 
     pipeline: CallHandler
     audit: AuditLog
-    clock: Clock
     runtime_directory: Path
     """Private to this server. Holds the health socket."""
     probes: Mapping[str, Probe]
@@ -86,7 +85,7 @@ async def serve_over_http(
             authenticator=access.authenticator,
             viewer=server.viewer() if server.viewer is not None else None,
             audit=server.audit,
-            clock=server.clock,
+            clock=SystemClock(),
             new_id=new_call_id,
             metrics=metrics,
             instructions=server.instructions,

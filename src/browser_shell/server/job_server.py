@@ -115,7 +115,6 @@ async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
             yield AssembledServer(
                 pipeline=pipeline,
                 audit=audit,
-                clock=clock,
                 runtime_directory=make_private_directory(settings.runtime_directory / JOBS_DIRECTORY, owner=None),
                 probes={"engine": probe_engine},
                 sessions_open=lambda: len(store.active),

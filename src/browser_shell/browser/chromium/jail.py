@@ -73,20 +73,18 @@ class JailSettings:
     """Refuse to start where directories cannot be hidden. True where Chromium shares the server's account."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Jail:
     """A running jail. `process` is Chromium itself, because the jail's child has executed it."""
 
-    def __init__(
-        self, *, process: Process, proxy_listener: socket.socket, sockets: NamespaceSockets, devtools_port: int
-    ) -> None:
-        self.process = process
-        self.proxy_listener = proxy_listener
-        self._sockets = sockets
-        self._devtools_port = devtools_port
+    process: Process
+    proxy_listener: socket.socket
+    sockets: NamespaceSockets
+    devtools_port: int
 
     async def connect_to_devtools(self) -> socket.socket:
         """Open a connection to Chromium's DevTools port. Raises: BrowserUnavailable."""
-        return await self._connect(self._devtools_port)
+        return await self._connect(self.devtools_port)
 
     async def connect_to_proxy(self) -> socket.socket:
         """Open a connection to the egress proxy, as Chromium does. Raises: BrowserUnavailable."""
@@ -95,7 +93,7 @@ class Jail:
     async def _connect(self, port: int) -> socket.socket:
         try:
             with anyio.fail_after(_CONNECT_SECONDS):
-                return await self._sockets.connect(port)
+                return await self.sockets.connect(port)
         except TimeoutError as cause:
             raise BrowserUnavailable("the jail does not answer") from cause
         except OSError as cause:

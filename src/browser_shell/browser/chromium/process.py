@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,18 +103,18 @@ def chromium_env(settings: ChromiumSettings, display_env: Mapping[str, str]) -> 
     }
 
 
-@asynccontextmanager
-async def unjailed_chromium(settings: ChromiumSettings, display_env: Mapping[str, str]) -> AsyncIterator[Process]:
+def unjailed_chromium(
+    settings: ChromiumSettings, display_env: Mapping[str, str]
+) -> AbstractAsyncContextManager[Process]:
     """Run Chromium in the network of the machine, for --unsafe-no-jail; stop it at the end of the block."""
-    async with running_service(
+    return running_service(
         "chromium",
         argv=chromium_argv(settings),
         env=chromium_env(settings, display_env),
         cwd=settings.layout.chromium_home,
         layout=settings.layout,
         grace_seconds=2,
-    ) as process:
-        yield process
+    )
 
 
 Connect = Callable[[], Awaitable[socket.socket]]

@@ -29,7 +29,7 @@ from browser_shell.browser.chromium.runtime_dirs import forbid_new_temporary_fil
 from browser_shell.browser.devtools.client import DevTools, DevToolsError, DevToolsEvent, connect_devtools
 from browser_shell.browser.devtools.relay import own_uids, relay
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.core.errors import BrowserShellError, BrowserUnavailable, JailUnavailable, SandboxUnavailable
+from browser_shell.core.errors import BrowserUnavailable, JailUnavailable, SandboxUnavailable, first_error
 
 log = structlog.get_logger()
 
@@ -144,7 +144,7 @@ class BrowserSupervisor:
                 await run_once()
                 self._last_error = "the browser ended and is being restarted"
             except* (SandboxUnavailable, DevToolsError) as group:
-                error = _first_of(group)
+                error = first_error(group)
                 self._last_error = error.public_message
                 if isinstance(error, JailUnavailable) and self._generation == 0:
                     no_jail = error
@@ -249,8 +249,3 @@ async def _cancel_after_critical_exit(browser_pid: int, scope: anyio.CancelScope
 async def _cancel_after_disconnect(devtools: DevTools, scope: anyio.CancelScope) -> None:
     await devtools.closed.wait()
     scope.cancel()
-
-
-def _first_of(group: BaseExceptionGroup[BrowserShellError]) -> BrowserShellError:
-    first = group.exceptions[0]
-    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first
