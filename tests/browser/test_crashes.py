@@ -177,6 +177,7 @@ def test_a_wait_fails_when_chromium_dies(own_server: Server, site: Site, argv: t
     session.ok("open", site.watch("<p>here</p>").url)
     call = InFlight(session, *argv)
     wait_until(lambda: has_started(session, "wait"), what="the wait")
+    time.sleep(1)  # The record is written before the driver gets the command, which no event reports.
     assert call.running
     kill(own_server.mark("chromium"))
     outcome = call.outcome()
