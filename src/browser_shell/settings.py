@@ -49,7 +49,6 @@ class Variable:
     computed_default: str = ""
     """Describes, for the documentation, a default that depends on the machine."""
     bounds: tuple[int, int] | None = None
-    """Least and greatest value of a number."""
     choices: tuple[str, ...] = ()
     in_aio: bool = False
     """Whether AIO Sandbox has a variable of this name."""

@@ -29,7 +29,7 @@ def jail_settings(directory: Path, **changes: Any) -> JailSettings:
     )
     policies = make_private_directory(layout.chromium_policies, owner=None, mode=0o755)
     (policies / "here.json").write_text("{}", encoding="utf-8")
-    return JailSettings(layout=layout, devtools_port=9222, **changes)
+    return JailSettings(layout=layout, **changes)
 
 
 @asynccontextmanager

@@ -91,7 +91,8 @@ def _verify(arguments: argparse.Namespace) -> int:
         return _verify_export(arguments)
     log, key = _log(arguments), _public_key(arguments)
     checkpoints = [_read(path) for path in arguments.checkpoint]
-    verdict = _verify_log(log, key, checkpoints)
+    with report_os_errors(log):
+        verdict = verify_log(log, key=key, checkpoints=checkpoints)
     for problem in verdict.problems:
         print(f"WRONG  {problem}")
     print(_format_verdict(verdict))
@@ -158,8 +159,9 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    log, selection = _log(arguments), _selection(arguments)
-    verdict = _verify_log(log, _public_key(arguments), [])
+    log, selection, key = _log(arguments), _selection(arguments), _public_key(arguments)
+    with report_os_errors(log):
+        verdict = verify_log(log, key=key)
     entries = (entry for entry in read_entries(log) if selection.matches(entry))
     created_at = datetime.now(UTC).isoformat(timespec="seconds")
     page = render_report(entries, verdict, title=f"browser-shell audit: {log}", created_at=created_at)
@@ -181,11 +183,6 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
 def _key(arguments: argparse.Namespace) -> int:
     sys.stdout.write(_public_key(arguments).pem().decode("ascii"))
     return 0
-
-
-def _verify_log(log: Path, key: PublicKey, checkpoints: list[bytes]) -> Verdict:
-    with report_os_errors(log):
-        return verify_log(log, key=key, checkpoints=checkpoints)
 
 
 def _log(arguments: argparse.Namespace) -> Path:

@@ -20,7 +20,6 @@ import structlog
 from browser_shell.browser.chromium.display import running_display
 from browser_shell.browser.chromium.jail import running_jail
 from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout, claimed_layout
-from browser_shell.core.access import Activity
 from browser_shell.core.errors import BrowserShellError, ConfigurationInvalid, first_error
 from browser_shell.core.records import AuditRecord
 from browser_shell.http.server import listen_on
@@ -47,16 +46,13 @@ class Finding:
 
 
 class _NoRecords:
-    """An audit log, human control and activity feed without effect: a check is not a call, and has no viewer."""
+    """An audit log and human control without effect: a check is not a call, and has no viewer."""
 
     async def record(self, record: AuditRecord) -> None:
         return
 
     def seconds_left(self) -> float:
         return 0.0
-
-    def add(self, activity: Activity) -> None:
-        return
 
 
 def add_doctor_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -199,7 +195,7 @@ async def _try_browser(settings: Settings, layout: RuntimeLayout) -> str:
             clock=SystemClock(),
             audit=_NoRecords(),
             human=_NoRecords(),
-            show_activity=_NoRecords().add,
+            show_activity=lambda activity: None,
             resources=resources,
         )
         async with anyio.create_task_group() as tasks:

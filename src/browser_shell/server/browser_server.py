@@ -322,11 +322,6 @@ def jail_settings(settings: Settings, layout: RuntimeLayout) -> JailSettings:
     write_managed_policy(layout.chromium_policies, settings.policy.open.allow_schemes)
     return JailSettings(
         layout=layout,
-        devtools_port=settings.devtools_port,
-        hidden_directories=(
-            *HIDDEN_DIRECTORIES,
-            str(settings.state_directory),
-            *map(str, layout.hidden_from_chromium),
-        ),
+        hidden_directories=(*HIDDEN_DIRECTORIES, str(settings.state_directory), *map(str, layout.hidden_from_chromium)),
         must_hide=settings.needs_lock("mounts"),
     )

@@ -76,7 +76,14 @@ async def serve_over_http(
     # Listen before anything starts: a port in use is then reported at once, and a free one stays reserved.
     listener = listen_on(settings.host, settings.port)
     metrics, metrics_address = Metrics(), read_metrics_address(settings.access.metrics_address)
-    gateway_settings = _gateway_settings(settings)
+    gateway_settings = GatewaySettings(
+        trusted_hosts=parse_trusted_hosts(
+            listen=settings.host, hosts=settings.access.public_hosts, origins=settings.access.allowed_origins
+        ),
+        ticket_seconds=settings.access.ticket_seconds,
+        requests_per_second=settings.access.requests_per_second,
+        viewing=settings.policy.viewing,
+    )
 
     async def connect(server: AssembledServer) -> None:
         app = Gateway(
@@ -168,16 +175,4 @@ def open_audit(settings: Settings, directory_name: str) -> JsonLinesAudit:
         rotate_bytes=rules.rotate_bytes,
         checkpoint_records=rules.checkpoint_records,
         checkpoint_seconds=rules.checkpoint_seconds,
-    )
-
-
-def _gateway_settings(settings: Settings) -> GatewaySettings:
-    """Raises: ConfigurationInvalid."""
-    return GatewaySettings(
-        trusted_hosts=parse_trusted_hosts(
-            listen=settings.host, hosts=settings.access.public_hosts, origins=settings.access.allowed_origins
-        ),
-        ticket_seconds=settings.access.ticket_seconds,
-        requests_per_second=settings.access.requests_per_second,
-        viewing=settings.policy.viewing,
     )

@@ -40,7 +40,6 @@ INSTRUCTIONS = (
     "run_playwright. passed and exit_code give the result, failures the reasons; output and files are kept under "
     "run_id. Tests that fail are a result; a timeout or a broken limit is an error that names the run."
 )
-_LOCKS_NAME = "locks"
 _SOCKETS = {"docker": Path("/var/run/docker.sock"), "podman": Path("/run/podman/podman.sock")}
 _SCHEME = "unix://"
 
@@ -64,7 +63,7 @@ async def assemble_jobs(settings: Settings) -> AsyncIterator[AssembledServer]:
     clock, document, rules = SystemClock(), settings.policy, settings.policy.sandbox
     with ExitStack() as resources:
         audit = resources.enter_context(open_audit(settings, JOBS_DIRECTORY))
-        lock = ServerLock(settings.state_directory / JOBS_DIRECTORY / _LOCKS_NAME, secrets.token_hex(8))
+        lock = ServerLock(settings.state_directory / JOBS_DIRECTORY / "locks", secrets.token_hex(8))
         lock.acquire()
         resources.callback(lock.release)
         engine = DisposableContainers(address=engine_address(settings), lock=lock, clock=clock)

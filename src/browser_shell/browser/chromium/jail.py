@@ -66,7 +66,6 @@ class JailSettings:
 
     layout: RuntimeLayout
     """Chromium cannot rename its root. Otherwise it could replace a parent of hidden directories."""
-    devtools_port: int
     hidden_directories: tuple[str, ...] = HIDDEN_DIRECTORIES
     """Directories that Chromium finds empty. Missing ones are ignored."""
     must_hide: bool = False
@@ -80,17 +79,9 @@ class Jail:
     process: Process
     proxy_listener: socket.socket
     sockets: NamespaceSockets
-    devtools_port: int
 
-    async def connect_to_devtools(self) -> socket.socket:
-        """Open a connection to Chromium's DevTools port. Raises: BrowserUnavailable."""
-        return await self._connect(self.devtools_port)
-
-    async def connect_to_proxy(self) -> socket.socket:
-        """Open a connection to the egress proxy, as Chromium does. Raises: BrowserUnavailable."""
-        return await self._connect(PROXY_PORT)
-
-    async def _connect(self, port: int) -> socket.socket:
+    async def connect(self, port: int) -> socket.socket:
+        """Open a connection to a port inside: that of DevTools, or PROXY_PORT. Raises: BrowserUnavailable."""
         try:
             with anyio.fail_after(_CONNECT_SECONDS):
                 return await self.sockets.connect(port)
@@ -124,12 +115,7 @@ async def running_jail(settings: JailSettings, argv: tuple[str, ...], env: Mappi
                 proxy_listener, listener, client = await _receive_sockets(control, stack)
                 sockets = NamespaceSockets(listener=listener, client=client)
                 try:
-                    yield Jail(
-                        process=process,
-                        proxy_listener=proxy_listener,
-                        sockets=sockets,
-                        devtools_port=settings.devtools_port,
-                    )
+                    yield Jail(process=process, proxy_listener=proxy_listener, sockets=sockets)
                 finally:
                     await sockets.aclose()
 
@@ -143,7 +129,7 @@ def _child_argv(settings: JailSettings, control: int, argv: tuple[str, ...], env
         "hidden_directories": list(settings.hidden_directories),
         "pinned_directory": str(settings.layout.root),
         "must_hide": settings.must_hide,
-        "bind_mounts": {"/etc/chromium": str(settings.layout.chromium_policies)},
+        "chromium_policies": str(settings.layout.chromium_policies),
     }
     program = _CHILD.read_text(encoding="utf-8")
     return (str(INTERPRETER), "-I", "-S", "-c", program, str(control), json.dumps(config))

@@ -10,7 +10,7 @@ Arguments: the file descriptor of a Unix socket to the server, and a JSON object
 - `proxy_port`: the port of the egress proxy inside the jail;
 - `hidden_directories`: directories that the program must find empty;
 - `pinned_directory`: a directory that the program must not be able to rename;
-- `bind_mounts`: target directories, each with the source directory that is mounted read-only over it;
+- `chromium_policies`: the directory that is mounted read-only over /etc/chromium;
 - `must_hide`: whether it is an error when mounting is forbidden.
 
 The child answers with one JSON message on the Unix socket. After a success the message is
@@ -74,15 +74,14 @@ def mount(source: str, target: str, filesystem: str, flags: int, options: str = 
     check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode() if options else None), f"mount {target}")
 
 
-def set_up_mounts(hidden_directories: list[str], pinned_directory: str, bind_mounts: dict[str, str]) -> bool:
+def set_up_mounts(hidden_directories: list[str], pinned_directory: str, chromium_policies: str) -> bool:
     """Mount over directories of this namespace. Return False when the container forbids mounting."""
     try:
         mount("", "/", "", MS_REC | MS_PRIVATE)  # The mounts below must not propagate to other namespaces.
     except OSError:
         return False
-    for target, source in bind_mounts.items():
-        mount(source, target, "", MS_BIND)
-        mount("", target, "", MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    mount(chromium_policies, "/etc/chromium", "", MS_BIND)
+    mount("", "/etc/chromium", "", MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     mount(pinned_directory, pinned_directory, "", MS_BIND)  # A mount point cannot be renamed.
     for directory in hidden_directories:
         # isdir is False for a directory that this account cannot see, which needs no hiding.
@@ -137,7 +136,7 @@ def main() -> int:
         # Not 127.0.0.1, where the free port could be the one that Chromium needs for DevTools.
         listener = open_listener("127.0.0.2", 0, backlog=16)
         client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        mounted = set_up_mounts(config["hidden_directories"], config["pinned_directory"], config["bind_mounts"])
+        mounted = set_up_mounts(config["hidden_directories"], config["pinned_directory"], config["chromium_policies"])
         if config["must_hide"] and not mounted:
             send(control, {"error": "mounting is forbidden", "mounted": False})
             return 1

@@ -14,7 +14,7 @@ from anyio.abc import SocketListener, SocketStream
 
 from browser_shell.browser.chromium.critical_processes import wait_for_critical_process_exit
 from browser_shell.browser.chromium.display import RunningDisplay, keep_window_manager, running_display
-from browser_shell.browser.chromium.jail import JailSettings, running_jail
+from browser_shell.browser.chromium.jail import PROXY_PORT, JailSettings, running_jail
 from browser_shell.browser.chromium.process import (
     ChromiumSettings,
     Connect,
@@ -171,16 +171,17 @@ class BrowserSupervisor:
             running_jail(self._jail, chromium_argv(self._chromium), env) as jail,
             anyio.create_task_group() as tasks,
         ):
+            connect = partial(jail.connect, self._chromium.port)
             tasks.start_soon(self._serve_egress, await SocketListener.from_socket(jail.proxy_listener.dup()))
             if self._driver_listener is not None:
                 account = self._chromium.layout.account
                 uids = own_uids(account.uid if account else None)
-                serve_driver = partial(relay, self._driver_listener, jail.connect_to_devtools, allowed_uids=uids)
+                serve_driver = partial(relay, self._driver_listener, connect, allowed_uids=uids)
                 tasks.start_soon(serve_driver)
-            url = await devtools_url(self._chromium.port, jail.connect_to_devtools, process=jail.process)
+            url = await devtools_url(self._chromium.port, connect, process=jail.process)
             forbid_new_temporary_files(self._chromium.layout)
-            self._connect_to_proxy = jail.connect_to_proxy
-            async with self._connected(url, jail.connect_to_devtools, None) as devtools:
+            self._connect_to_proxy = partial(jail.connect, PROXY_PORT)
+            async with self._connected(url, connect, None) as devtools:
                 tasks.start_soon(_cancel_after_disconnect, devtools, tasks.cancel_scope)
                 tasks.start_soon(_cancel_after_critical_exit, jail.process.pid, tasks.cancel_scope)
                 await jail.process.wait()

@@ -215,7 +215,7 @@ async def connect(jail: Jail) -> SocketStream:
     with anyio.fail_after(5):
         while True:
             try:
-                return await SocketStream.from_socket(await jail.connect_to_devtools())
+                return await SocketStream.from_socket(await jail.connect(9222))
             except BrowserUnavailable:
                 await anyio.sleep(0.02)
 
@@ -236,7 +236,7 @@ async def test_many_connections_can_be_opened_at_the_same_time(directory: Path) 
 
         async def connect_repeatedly() -> None:
             for _ in range(20):
-                async with await SocketStream.from_socket(await jail.connect_to_devtools()) as stream:
+                async with await SocketStream.from_socket(await jail.connect(9222)) as stream:
                     received.append(await read_all(stream))
 
         async with anyio.create_task_group() as tasks:
@@ -251,7 +251,7 @@ async def test_a_cancelled_attempt_leaves_no_descriptor_and_does_not_disturb_lat
         files = open_files()
 
         async def attempt() -> None:
-            (await jail.connect_to_devtools()).close()
+            (await jail.connect(9222)).close()
 
         for steps in range(12):
             with anyio.CancelScope() as scope:
@@ -262,7 +262,7 @@ async def test_a_cancelled_attempt_leaves_no_descriptor_and_does_not_disturb_lat
                     scope.cancel()
         assert open_files() == files
         for _ in range(3):
-            async with await SocketStream.from_socket(await jail.connect_to_devtools()) as stream:
+            async with await SocketStream.from_socket(await jail.connect(9222)) as stream:
                 assert await read_all(stream) == b"inside"
 
 
@@ -297,7 +297,7 @@ async def test_the_servers_listener_occupies_no_port_of_127_0_0_1(directory: Pat
 async def test_a_connection_to_a_port_without_a_listener_is_reported(directory: Path) -> None:
     async with running_script(jail_settings(directory), WAIT) as jail:
         with pytest.raises(BrowserUnavailable):
-            await jail.connect_to_devtools()
+            await jail.connect(9222)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -309,7 +309,7 @@ async def test_after_the_program_is_killed_the_jail_accepts_no_connections(
         with anyio.fail_after(5):
             assert await jail.process.wait() == -number
         with pytest.raises(BrowserUnavailable):
-            await jail.connect_to_devtools()
+            await jail.connect(9222)
 
 
 async def test_the_end_of_the_block_ends_the_program(directory: Path) -> None:

@@ -87,7 +87,7 @@ async def start_window_manager(directory: Path) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def start_jail(directory: Path) -> AsyncIterator[None]:
-    settings = JailSettings(layout=flat_layout(directory), devtools_port=9222)
+    settings = JailSettings(layout=flat_layout(directory))
     async with running_jail(settings, ("/bin/true",), {}):
         yield
 
