@@ -86,7 +86,7 @@ async def test_a_jump_of_the_wall_clock_does_not_change_the_limits(
         assert (await run(server, "close")).rule == "limits.rate"
 
 
-@pytest.mark.promise("limits:killed-server-holds-no-place")
+@pytest.mark.promise("limits:killed-server-frees-its-slots")
 async def test_the_slots_of_a_killed_server_expire(tmp_path: Path, redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     limits = {"concurrent_calls": 1}

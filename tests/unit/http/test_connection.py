@@ -437,7 +437,7 @@ async def _received_now(receive: Receive) -> object:
     return message
 
 
-@pytest.mark.promise("gateway:idle-sockets-keep-nobody-out")
+@pytest.mark.promise("gateway:idle-connections-do-not-block-others")
 async def test_idle_connections_give_way_to_new_ones() -> None:
     async with (
         serving_port(HttpTimeouts(max_connections=20)) as port,

@@ -107,7 +107,7 @@ async def test_a_jump_of_a_servers_clock_does_not_change_the_limits(
         assert await outcome(one) == "limits.rate"
 
 
-@pytest.mark.promise("limits:killed-server-holds-no-place")
+@pytest.mark.promise("limits:killed-server-frees-its-slots")
 async def test_the_slot_of_a_killed_server_expires(redis: RedisServer) -> None:
     redis.ask("FLUSHALL")
     async with Redis.from_url(redis.url) as client:
