@@ -288,6 +288,7 @@ def _failed_result(error: BrowserShellError) -> CommandResult:
         exit_code=error.code.exit_code,
         message=error.public_message,
         error=error.code,
+        advice=error.advice,
         rule_id=error.rule_id,
         retry_after_seconds=error.retry_after_seconds if isinstance(error, TryLater) else None,
     )
@@ -334,7 +335,7 @@ def _stderr(result: CommandResult) -> str:
     if len(message) > MAX_REASON_CHARACTERS:
         message = f"{message[:MAX_REASON_CHARACTERS]}…[{len(message) - MAX_REASON_CHARACTERS} characters cut]"
     rule = f" (rule {result.rule_id})" if result.rule_id else ""
-    return f"{result.error.name}: {message}{rule}\n{result.error.advice}"
+    return f"{result.error.name}: {message}{rule}\n{result.advice or result.error.advice}"
 
 
 def _valid_unicode(text: str) -> str:

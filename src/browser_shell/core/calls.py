@@ -79,6 +79,8 @@ class BrowserCommand:
     timeout_seconds: int
     targets: tuple[UrlTarget, ...] = ()
     """All URLs that this command opens."""
+    next_step: str = ""
+    """Name of the command that follows in the same call; '' for the last or only one."""
 
     @property
     def typed_text(self) -> str | None:
@@ -167,6 +169,8 @@ class CommandResult:
     message: str = ""
     """Text for `stderr`. With exit code 0 it is a notice."""
     error: ErrorCode | None = None
+    advice: str = ""
+    """Advice for this case; empty for the advice of `error`."""
     rule_id: str = ""
     retry_after_seconds: float | None = None
     attachments: tuple[Attachment, ...] = ()

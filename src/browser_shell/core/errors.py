@@ -19,6 +19,7 @@ BrowserShellError            unexpected fault in the server (exit 127).
 ├── SandboxViolation         a container job broke a rule of its container (exit 126).
 ├── SessionGone              the page of the session is lost (exit 1).
 ├── DialogOpen               a dialog blocks the page (exit 1).
+├── ActFailed                the page did not allow a command, or the command had no effect (exit 1).
 ├── OutputTooLarge           more output than the server returns (exit 1).
 ├── AuditUnavailable         the call could not be recorded, so it did not run (exit 75).
 ├── UnknownTool              no such tool on this endpoint (a protocol error).
@@ -46,6 +47,22 @@ class ErrorCode(Enum):
     )
     TIMEOUT = (124, -32007, "Ask for less, or give a larger timeout_sec (at most 120). The reason says what is left.")
     COMMAND_FAILED = (1, 1001, "Read the reason; take a new snapshot, refs change when the page changes.")
+    ELEMENT_NOT_FOUND = (1, 1015, "Take a new look at the page and use a ref or selector from it.")
+    ELEMENT_GONE = (1, 1016, "The element was removed from the page. Take a new snapshot and use its refs.")
+    ELEMENT_COVERED = (1, 1017, "Act on the covering element first, for example close it, then repeat the command.")
+    NOT_EDITABLE = (1, 1018, "Choose another element, or first do what makes this one editable.")
+    PAGE_CHANGED = (1, 1019, "The ref belongs to an earlier page. Take a new snapshot and use its refs.")
+    PAGE_LOADING = (1, 1020, "The page is still loading. Use wait --load load or wait --text TEXT, then repeat.")
+    CERTIFICATE_INVALID = (
+        1,
+        1021,
+        "The site has a certificate that is not trusted here. Warnings cannot be bypassed; tell the operator.",
+    )
+    CREDENTIALS_REQUIRED = (
+        1,
+        1022,
+        "The browser asks for a user name and password of the site. A person can enter them in the live view.",
+    )
     DIALOG_OPEN = (1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
     OUTPUT_TOO_LARGE = (1, 1003, "Ask for less: a selector, or no --full.")
     SESSION_LIMIT = (75, 1004, "Close a session that is no longer needed, or try later.")
@@ -81,6 +98,8 @@ class BrowserShellError(Exception):
         super().__init__(public_message)
         self.public_message = public_message
         self.rule_id = rule_id
+        self.advice = ""
+        """Advice for this case; empty for the advice of the code."""
 
 
 class CallRefused(BrowserShellError):
@@ -189,6 +208,15 @@ class DialogOpen(BrowserShellError):
     """A JavaScript dialog blocks the page."""
 
     code = ErrorCode.DIALOG_OPEN
+
+
+class ActFailed(BrowserShellError):
+    """The page did not allow a command, or the command had no effect. Each instance has its own code and advice."""
+
+    def __init__(self, code: ErrorCode, public_message: str, *, advice: str = "") -> None:
+        super().__init__(public_message)
+        self.code = code
+        self.advice = advice
 
 
 class OutputTooLarge(BrowserShellError):

@@ -1,0 +1,1 @@
+"""The server's own work in a page: looks, acts and waits over the session's DevTools connection."""
