@@ -17,6 +17,18 @@ from support.pages import running_site
 from support.server import Session, running_server
 
 SKILL = Path(__file__).parent.parent.parent / "skills" / "browser-shell" / "SKILL.md"
+NOT_EXECUTED_YET = {
+    "drag",
+    "find",
+    "select-text",
+    ("get", "value"),
+    ("get", "count"),
+    ("get", "attr"),
+    "at",
+    "from",
+    "to",
+}
+"""Subcommands, words and options that the grammar has and no page executes yet. The skill does not describe them."""
 RESULT_KEYS = {"session_id", "exit_code", "stdout", "stderr"}
 
 ORDER = """<title>Order</title><h1>Order</h1>
@@ -102,17 +114,19 @@ def test_every_subcommand_has_an_example() -> None:
     used = {tuple(example.argv[:2]) for example in examples() if not example.fails}
     for name, shape in COMMANDS.items():
         if isinstance(shape, Shape):
-            assert any(argv[0] == name for argv in used), name
+            assert name in NOT_EXECUTED_YET or any(argv[0] == name for argv in used), name
         else:
             for word in shape:
-                assert (name, word) in used, (name, word)
+                assert (name, word) in used | NOT_EXECUTED_YET, (name, word)
 
 
 def test_every_option_is_named() -> None:
     text = SKILL.read_text(encoding="utf-8")
     for name, shape in COMMANDS.items():
-        if isinstance(shape, Shape):
+        if isinstance(shape, Shape) and name not in NOT_EXECUTED_YET:
             for option in shape.options:
+                if option.name in NOT_EXECUTED_YET:
+                    continue
                 assert any(f"{spelling}" in text for spelling in option.spellings), (name, option.name)
 
 

@@ -13,9 +13,8 @@ from support.corpus_verdicts import verdict
 ROWS = load("argv_attacks.jsonl")
 ACCEPTED_EXCEPTIONS = {
     "ARGV-0032": "get html: the page's source costs many tokens and carries injections; snapshot and get text serve",
-    "ARGV-0034": "find: a second selector language with its own actions; snapshot refs serve",
-    "ARGV-0035": "find: as above",
-    "ARGV-0047": "drag: not in the frozen list of subcommands",
+    "ARGV-0034": "find with actions of its own: a second selector language; find TEXT and refs serve",
+    "ARGV-0035": "find with actions: as above",
     "ARGV-0055": "frame: changes hidden state between calls; snapshot shows frames",
 }
 """Rows of level `should` with another verdict here, each with its reason."""

@@ -16,7 +16,7 @@ from browser_shell.policy.commands import COMMANDS, FORBIDDEN, Shape, parse_comm
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import judge_local_name, judge_machine_name, parse_target
-from browser_shell.policy.values import CHOICE, TEXT
+from browser_shell.policy.values import CHOICE, PASSAGE, TEXT
 
 BOUNDED = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -25,11 +25,12 @@ FLAGS = [
     *("--namespace", "--profile", "-p", "--proxy", "--session", "--state", "--user-agent", "--allow-file-access"),
     *("--annotate", "--json", "--restore", "--restore=x", "-q", "-v", "--help", "-h", "-V", "--all", "--fn", "-f"),
     *("--download", "-d", "--timeout", "--clear", "--delay", "--new-tab", "-i", "-c", "-ic", "-s", "--selector"),
-    *("--depth", "--full", "--text", "--url", "--load", "--cdp=1", "--", "-", "-1"),
+    *("--depth", "--full", "--text", "--url", "--load", "--cdp=1", "--", "-", "-1", "--at", "--from", "--to", "--role"),
 ]
 """Options of agent-browser, and text that looks like an option."""
 WORDS = ["@e1", "#a", "text=b", "//x", "500", "down", "hidden", "load", "url", "title", "text", "visible", "list", "t1"]
 WORDS += ["switch", "close", "accept", "x.png", "../x", "https://example.com/", "Enter", "Control+a", "", " "]
+WORDS += ["1,2", "9999,9999", "role=button", "role=button name=x", "button", "value", "count", "attr", "href"]
 COMMAND_NAMES = st.sampled_from([*COMMANDS, *sorted(FORBIDDEN), "goto", "OPEN", *FLAGS])
 ITEMS = st.one_of(st.sampled_from(FLAGS), st.sampled_from(WORDS), st.text(max_size=12))
 ARGVS = st.tuples(COMMAND_NAMES, st.lists(ITEMS, max_size=5)).map(lambda parts: (parts[0], *parts[1]))
@@ -49,7 +50,11 @@ def test_an_accepted_argv_is_inside_the_grammar(argv: tuple[str, ...]) -> None:
     assert set(command.options) <= {option.name for option in shape.options}
     kinds = [operand.kind for operand in shape.operands for _ in range(operand.at_most)]
     for kind, operand in zip(kinds, command.operands[words:], strict=False):
-        assert kind in (TEXT, CHOICE) or not operand.startswith("-") or (command.name == "press" and operand == "-")
+        assert (
+            kind in (TEXT, CHOICE, PASSAGE)
+            or not operand.startswith("-")
+            or (command.name == "press" and operand == "-")
+        )
     # Every item of the argv is in the plan: as a word, an operand, an option or its value.
     values = [value for value in command.options.values() if value]
     assert len(argv) == 1 + len(command.operands) + len(command.options) + len(values)

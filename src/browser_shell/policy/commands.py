@@ -10,13 +10,19 @@ from browser_shell.core.errors import ArgumentsInvalid, PolicyBlocked
 from browser_shell.core.json_values import JsonValue
 from browser_shell.policy.messages import quoted
 from browser_shell.policy.values import (
+    ATTRIBUTE,
     CHOICE,
     CSS,
     DEPTH,
     KEY,
+    MATCHES,
+    OFFSET,
+    PASSAGE,
     PATTERN,
     PICTURE_OF,
     PIXELS,
+    POINT,
+    ROLE,
     SELECTOR,
     TAB,
     TEXT,
@@ -79,6 +85,8 @@ Words = Mapping[str, Shape]
 
 _NOTHING = Shape()
 _ONE_ELEMENT = Shape(operands=(Operand(SELECTOR),))
+_FROM = Option("from", ("--from",), OFFSET)
+"""The position at which a cut output goes on."""
 _ELEMENT_AND_TEXT = Shape(operands=(Operand(SELECTOR), Operand(TEXT)), by_position=True)
 
 
@@ -94,6 +102,20 @@ def _single_condition(command: ParsedCommand) -> str:
         return "takes --state only with a CSS selector"
     return ""
 
+
+def _element_or_point(command: ParsedCommand) -> str:
+    return "" if command.operands or "at" in command.options else "takes SEL, or --at X,Y with or without SEL"
+
+
+def _two_elements_or_points(command: ParsedCommand) -> str:
+    if (len(command.operands), len(command.options)) in ((2, 0), (0, 2)):
+        return ""
+    return "takes two SEL, or --from X,Y --to X,Y"
+
+
+_ELEMENT_OR_POINT = Shape(
+    operands=(Operand(SELECTOR, at_least=0),), options=(Option("at", ("--at",), POINT),), rule=_element_or_point
+)
 
 COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
     {
@@ -116,6 +138,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
                 Option("full", ("--full",)),
                 # Not an option of the driver: keep the map of refs, which has more tokens than the snapshot.
                 Option("refs", ("--refs",)),
+                _FROM,
             )
         ),
         "screenshot": Shape(
@@ -123,12 +146,28 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
             options=(Option("full", ("-f", "--full")), Option("annotate", ("--annotate",))),
         ),
         "pdf": _NOTHING,
-        "get": {"url": _NOTHING, "title": _NOTHING, "text": _ONE_ELEMENT},
+        "find": Shape(
+            operands=(Operand(PATTERN),),
+            options=(Option("role", ("--role",), ROLE), Option("limit", ("--limit",), MATCHES)),
+        ),
+        "get": {
+            "url": _NOTHING,
+            "title": _NOTHING,
+            "text": Shape(operands=(Operand(SELECTOR),), options=(_FROM,)),
+            "value": _ONE_ELEMENT,
+            "count": _ONE_ELEMENT,
+            "attr": Shape(operands=(Operand(ATTRIBUTE), Operand(SELECTOR))),
+        },
         "is": {"visible": _ONE_ELEMENT, "enabled": _ONE_ELEMENT, "checked": _ONE_ELEMENT},
         # acting
-        "click": _ONE_ELEMENT,
+        "click": _ELEMENT_OR_POINT,
         "dblclick": _ONE_ELEMENT,
-        "hover": _ONE_ELEMENT,
+        "hover": _ELEMENT_OR_POINT,
+        "drag": Shape(
+            operands=(Operand(SELECTOR, at_least=0, at_most=2),),
+            options=(Option("from", ("--from",), POINT), Option("to", ("--to",), POINT)),
+            rule=_two_elements_or_points,
+        ),
         "focus": _ONE_ELEMENT,
         "check": _ONE_ELEMENT,
         "uncheck": _ONE_ELEMENT,
@@ -136,6 +175,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
         "type": _ELEMENT_AND_TEXT,
         "select": Shape(operands=(Operand(SELECTOR), Operand(CHOICE, at_most=MAX_SELECT_VALUES)), by_position=True),
         "press": Shape(operands=(Operand(KEY),), by_position=True),
+        "select-text": Shape(operands=(Operand(SELECTOR), Operand(PASSAGE, at_least=0)), by_position=True),
         "scroll": Shape(
             operands=(Operand(one_of("up", "down", "left", "right"), at_least=0), Operand(PIXELS, at_least=0)),
             options=(Option("selector", ("-s", "--selector"), SELECTOR),),
@@ -177,7 +217,7 @@ FORBIDDEN = frozenset(
     | {"a11y", "console", "diff", "errors", "highlight", "inspect", "profiler", "record", "trace"}
     | {"vitals", "web-vitals"}
     # other ways to act, and other tabs
-    | {"bringtofront", "drag", "find", "frame", "keyboard", "keydown", "keyup", "mouse", "scrollinto"}
+    | {"bringtofront", "frame", "keyboard", "keydown", "keyup", "mouse", "scrollinto"}
     | {"scrollintoview", "swipe", "tap", "title", "url", "window"}
 )
 """Subcommands of agent-browser 0.41.0 and earlier that no policy can allow."""

@@ -6,16 +6,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from browser_shell.policy.keys import parse_chord
+from browser_shell.policy.roles import is_role_selector, parse_role_selector, read_attribute, read_role
+
 MAX_SELECTOR = 512
 MAX_WAIT_MS = 30_000
 MAX_SCROLL_PX = 10_000
 MAX_DEPTH = 50
+MAX_MATCHES = 100
+MAX_OFFSET = 9_999_999
+MAX_COORDINATE = 9_999
 
 _REF = re.compile(r"@e[0-9]{1,6}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TAB = re.compile(r"t[1-9][0-9]{0,3}")
-_KEY = re.compile(r"(?:(?:Control|Alt|Shift|Meta)\+)*\S{1,20}")
-_INTEGER = re.compile(r"[0-9]{1,6}")
+_POINT = re.compile(r"([0-9]{1,6}), ?([0-9]{1,6})")
+_INTEGER = re.compile(r"[0-9]{1,7}")
 _NO_CSS_START = re.compile(r"[-+0-9]")
 """The driver would read `-` as an option, and a digit or `+` as a number, before it tries a selector."""
 _PATH_PARTS = re.compile(r"[/\\%~]|\.\.")
@@ -23,7 +29,7 @@ _FILE_ENDING = re.compile(
     r"\.(avif|bmp|gif|heic|html?|ico|jfif|jpe|jpe?g|mhtml|pdf|png|svg|tiff?|txt|webp)[\s.]*", re.IGNORECASE
 )
 _LIKE_AN_OPTION = re.compile(r"--?[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:=.*)?", re.DOTALL)
-_NOT_CSS = ("@", "text=", "xpath=", "//", "(")
+_NOT_CSS = ("@", "text=", "xpath=", "role=", "//", "(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +58,13 @@ def _selector(text: str) -> str:
         raise ValueError("must be a ref such as @e3, taken from a snapshot")
     if text in ("text=", "xpath="):
         raise ValueError("must say what to look for after the equals sign")
-    return text
+    return str(parse_role_selector(text)) if is_role_selector(text) else text
 
 
 def _css(text: str) -> str:
     _selector(text)
     if text.lstrip().lower().startswith(_NOT_CSS):
-        raise ValueError("must be a CSS selector here; refs, text= and xpath= do not work in this place")
+        raise ValueError("must be a CSS selector here; refs, text=, role= and xpath= do not work in this place")
     return text
 
 
@@ -89,10 +95,22 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _key(text: str) -> str:
-    if not _KEY.fullmatch(text) or not text.isprintable() or (text.startswith("-") and text != "-"):
-        raise ValueError("must be one key such as Enter, a or Control+a (Control, Alt, Shift, Meta)")
+def _passage(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
     return text
+
+
+def _key(text: str) -> str:
+    parse_chord(text)
+    return text
+
+
+def _point(text: str) -> str:
+    match = _POINT.fullmatch(text)
+    if match is None or max(map(int, match.groups())) > MAX_COORDINATE:
+        raise ValueError(f"must be X,Y: two whole numbers of CSS pixels from 0 to {MAX_COORDINATE}, such as 120,45")
+    return f"{int(match[1])},{int(match[2])}"
 
 
 def _choice(text: str) -> str:
@@ -141,3 +159,9 @@ TAB = Kind(label="tN", read=_tab)
 PIXELS = Kind(label="PX", read=_between(1, MAX_SCROLL_PX))
 DEPTH = Kind(label="N", read=_between(1, MAX_DEPTH))
 TEXT = Kind(label="TEXT", read=lambda text: text)
+PASSAGE = Kind(label="TEXT", read=_passage)
+POINT = Kind(label="X,Y", read=_point)
+ROLE = Kind(label="ROLE", read=read_role)
+ATTRIBUTE = Kind(label="NAME", read=read_attribute)
+MATCHES = Kind(label="N", read=_between(1, MAX_MATCHES))
+OFFSET = Kind(label="N", read=_between(0, MAX_OFFSET))

@@ -16,11 +16,12 @@ NAME = "browser-shell"
 # Every conversation pays for these words: the budget is 350 tokens including the schemas.
 DESCRIPTION = """\
 Drive a browser. argv:
-open URL; snapshot -i; click|dblclick|hover|focus|check|uncheck SEL; fill|type|select SEL TEXT; press KEY; \
-scroll down 300; wait MS|CSS|--text T|--url GLOB|--load networkidle; get url|title|text SEL; \
+open URL; snapshot -i; find TEXT; click|dblclick|hover|focus|check|uncheck SEL; click --at X,Y; drag SEL SEL; \
+fill|type|select SEL TEXT; select-text SEL; press KEY; scroll down 300; \
+wait MS|CSS|--text T|--url GLOB|--load networkidle; get url|title; get text|value|count SEL; get attr NAME SEL; \
 is visible|enabled|checked SEL; screenshot [--full]; pdf; back|forward|reload; tab list|switch; \
 dialog accept|dismiss; close
-SEL: @e1 from snapshot or CSS"""
+SEL: @e1 from snapshot, CSS or role=button name=Save"""
 
 
 class BrowserShellTool:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 from browser_shell.core.calls import BrowserCommand
+from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.core.json_values import JsonObject
+from browser_shell.policy.roles import is_role_selector
 
 _DEFAULT_SCROLL_PIXELS = 300
 _TEXT_PREFIX = "text="
@@ -177,12 +179,30 @@ class Pdf(Action):
 
 
 def driver_actions(plan: BrowserCommand, *, wait_ms: int) -> Sequence[Action]:
-    """Return the requests that carry out one plan, in order. `wait_ms` bounds a `wait`."""
+    """Return the requests that carry out one plan, in order. `wait_ms` bounds a `wait`.
+
+    Raises: ActFailed for a plan that the driver cannot carry out as it is.
+    """
+    _refuse_what_the_driver_lacks(plan)
     if plan.name == "wait":
         return [_wait(plan, wait_ms)]
     if plan.name == "type":
         return _type(plan)
     return [_BUILDERS[plan.name](plan)]
+
+
+def _refuse_what_the_driver_lacks(plan: BrowserCommand) -> None:
+    """Raises: ActFailed for commands and options that the driver does not have or would ignore."""
+    if (
+        plan.name in ("drag", "find", "select-text")
+        or (plan.name == "get" and plan.operands[0] in ("value", "count", "attr"))
+        or not plan.options.keys().isdisjoint(("at", "from"))
+    ):
+        raise _unavailable(f"{plan.name} in this form")
+
+
+def _unavailable(what: str) -> ActFailed:
+    return ActFailed(ErrorCode.COMMAND_FAILED, f"{what} is not available yet; nothing was done")
 
 
 def file_action(plan: BrowserCommand, *, path: str, image_format: str, image_quality: int) -> Action:
@@ -206,7 +226,9 @@ def requested_sleep_ms(plan: BrowserCommand) -> int | None:
 
 
 def driver_selector(selector: str) -> str:
-    """Translate a selector for the driver, which understands refs, CSS and `xpath=`."""
+    """Translate a selector for the driver, which understands refs, CSS and `xpath=`. Raises: ActFailed."""
+    if is_role_selector(selector):
+        raise _unavailable("a selector by role")
     if selector.startswith(("//", "(")):
         return f"xpath={selector}"
     if selector.startswith(_TEXT_PREFIX):

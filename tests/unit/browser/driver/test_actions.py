@@ -12,6 +12,7 @@ from browser_shell.browser.driver import actions
 from browser_shell.browser.driver.actions import Action, driver_actions, driver_selector, file_action
 from browser_shell.browser.driver.agent_browser import ALLOWED_ACTIONS
 from browser_shell.core.calls import BrowserCommand
+from browser_shell.core.errors import ActFailed
 
 REVIEWED_FIELDS: dict[type[Action], set[str]] = {
     actions.Ping: set(),
@@ -168,3 +169,24 @@ def test_every_wait_is_bounded(command: BrowserCommand, expected: dict[str, Any]
 )
 def test_each_command_is_one_request(command: BrowserCommand, expected: dict[str, Any]) -> None:
     assert request(command.name, *command.operands, **command.options) == expected
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        plan("drag", "#a", "#b"),
+        plan("find", "Save"),
+        plan("select-text", "#a"),
+        plan("get", "attr", "href", "#a"),
+        plan("get", "text", "#a", **{"from": "9"}),
+        plan("snapshot", **{"from": "9"}),
+        plan("click", at="1,2"),
+        plan("click", "role=button name=Save"),
+        plan("fill", "role=textbox", "x"),
+        plan("scroll", selector="role=list"),
+    ],
+    ids=lambda command: " ".join((command.name, *command.operands)),
+)
+def test_a_plan_that_the_driver_lacks_fails_before_a_request(command: BrowserCommand) -> None:
+    with pytest.raises(ActFailed):
+        driver_actions(command, wait_ms=900)
