@@ -213,6 +213,8 @@ class DialogOpen(BrowserShellError):
 class ActFailed(BrowserShellError):
     """The page did not allow a command, or the command had no effect. Each instance has its own code and advice."""
 
+    code = ErrorCode.COMMAND_FAILED
+
     def __init__(self, code: ErrorCode, public_message: str, *, advice: str = "") -> None:
         super().__init__(public_message)
         self.code = code
