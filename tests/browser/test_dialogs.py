@@ -1,11 +1,11 @@
-"""confirm, prompt, alert and beforeunload: the agent answers them, and no command hangs on them."""
+"""confirm, prompt and alert: the agent answers questions and gets notes about alerts; no command hangs on them."""
 
 from __future__ import annotations
 
 import pytest
 
-from support.pages import Site, WatchedPage, wait_until
-from support.server import Outcome, Session
+from support.pages import Site, WatchedPage, running_site, wait_until
+from support.server import Outcome, Session, running_server
 from support.time_limits import UNBLOCKED_SECONDS
 
 BLOCKED = (
@@ -27,10 +27,8 @@ def page(browser: Session, site: Site) -> WatchedPage:
         <button id=prompt onclick="report(prompt('name?', 'default'))">p</button>
         <button id=alert onclick="alert('boo'); report('after the alert')">a</button>
         <button id=later onclick="setTimeout(() => report(confirm('late?')), 400)">l</button>
-        <button id=arm onclick="addEventListener('beforeunload', event => event.preventDefault())">arm</button>
-        <a id=away href="/away">away</a><button id=b onclick="report('alive')">b</button><input id=i>"""
+        <button id=b onclick="report('alive')">b</button><input id=i>"""
     )
-    site.add("/away", "<title>away</title>")
     browser.ok("open", watched.url)
     return watched
 
@@ -106,20 +104,23 @@ def test_an_alert_is_closed_and_reported_in_a_note(browser: Session, page: Watch
     page.wait_for("alive")
 
 
-@pytest.mark.parametrize("argv", [("reload",), ("open", "about:blank")])
-def test_beforeunload_does_not_block_navigation(browser: Session, page: WatchedPage, argv: tuple[str, ...]) -> None:
-    browser.ok("click", "#arm")
-    browser.ok("click", "#b")
-    outcome = browser.run(*argv)
-    assert outcome.exit_code == 0
-    assert outcome.seconds < UNBLOCKED_SECONDS
-
-
-def test_beforeunload_does_not_block_a_link(browser: Session, page: WatchedPage) -> None:
-    browser.ok("click", "#arm")
-    browser.ok("click", "#b")
-    browser.ok("click", "#away")
-    wait_until(lambda: browser.ok("get", "title")["title"] == "away", what="the next page")
+def test_alerts_of_frames_and_popups_are_closed() -> None:
+    with running_site() as site, running_site("127.0.0.2") as other_site:
+        alerting = "<script>function again() { alert('boo'); report('after the alert') } again()</script>"
+        frame, popup = other_site.watch(alerting), site.watch(alerting)
+        page = site.watch(
+            f"""<iframe src="{frame.url}"></iframe><button id=b onclick="report('alive')">b</button>
+            <button id=o onclick="window.open('{popup.url}', '', 'width=300,height=300')">o</button>"""
+        )
+        allowed = [f"127.0.0.1:{site.port}", f"127.0.0.2:{other_site.port}"]
+        with running_server({"open": {"unsafe_allow_addresses": allowed}}) as server:
+            session = server.session()
+            session.ok("open", page.url)
+            frame.wait_for("after the alert")
+            session.ok("click", "#o")
+            popup.wait_for("after the alert")
+            session.ok("click", "#b")
+            page.wait_for("alive")
 
 
 def test_a_dialog_on_load_is_reported_by_open_and_can_be_answered(browser: Session, site: Site) -> None:

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import anyio
 
+from browser_shell.browser.dialogs import Dialog
 from browser_shell.browser.session import Session
-from browser_shell.browser.tabs import Dialog
 
 DIALOG_GRACE_SECONDS = 0.5
-"""Time that a command has to finish after it opened a dialog."""
+"""Time that a command has to finish after it opened a dialog. A click is done at that moment; a navigation is not."""
 GONE_GRACE_SECONDS = 0.5
 """Time that a command has to finish after its tab has closed."""
 
@@ -29,8 +29,15 @@ class PageWatch:
     when a tab closes or a dialog opens: a task that waits for these events would cost every call 0.4 ms.
     """
 
-    def __init__(self, session: Session, *, call_later: CallLater | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        dialog_grace_seconds: float = DIALOG_GRACE_SECONDS,
+        call_later: CallLater | None = None,
+    ) -> None:
         self._session = session
+        self._dialog_grace_seconds = dialog_grace_seconds
         self._call_later = call_later or asyncio.get_running_loop().call_later
         self._block = anyio.CancelScope()
         self._tab_timer: asyncio.TimerHandle | None = None
@@ -59,15 +66,12 @@ class PageWatch:
             return
         if self._tab_timer is None and not self._session.has_active_tab():
             self._tab_timer = self._call_later(GONE_GRACE_SECONDS, self._block.cancel)
-        dialog = self._session.dialog()
-        if self._dialog_timer is None and dialog is not None:
-            self._dialog_timer = self._call_later(DIALOG_GRACE_SECONDS, self._cancel_if_still_open, dialog)
+        if self._dialog_timer is None and self._session.dialog() is not None:
+            self._dialog_timer = self._call_later(self._dialog_grace_seconds, self._cancel_if_dialog_is_open)
 
-    def _cancel_if_still_open(self, dialog: Dialog) -> None:
+    def _cancel_if_dialog_is_open(self) -> None:
         self._dialog_timer = None
-        if self._session.dialog() is not dialog:
-            # A page may show one alert after another. The driver answers each; check the next one.
-            self._on_change()
-        elif not self._block.cancel_called:
+        dialog = self._session.dialog()  # A person may have answered it in the live view.
+        if dialog is not None and not self._block.cancel_called:
             self.dialog = dialog
             self._block.cancel()

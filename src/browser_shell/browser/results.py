@@ -18,6 +18,8 @@ _NO_BROWSER = (
 """Substrings of driver errors that mean that the browser has ended. The errors contain ports and addresses, so clients
 receive another message."""
 
+_DIALOG_WARNING = "A JavaScript "
+
 _SINGLE_INPUT = frozenset({"click", "dblclick", "press"})
 """Commands that cannot be half done. A tab that closes during `type` may have received only a part of the text."""
 
@@ -26,7 +28,9 @@ def succeeded(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
     data = reply.data
     if plan.name == "wait" and plan.options.get("state") == "hidden":
         data = {"waited": "hidden", "selector": plan.operands[0]}
-    return CommandResult(exit_code=0, data=data, message=f"NOTE: {reply.warning}" if reply.warning else "")
+    # The sandbox reports dialogs. The driver's warning may be about an alert that is already closed.
+    warning = "" if reply.warning.startswith(_DIALOG_WARNING) else reply.warning
+    return CommandResult(exit_code=0, data=data, message=f"NOTE: {warning}" if warning else "")
 
 
 def failed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:

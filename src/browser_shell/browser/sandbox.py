@@ -25,13 +25,11 @@ from browser_shell.browser.results import failed, lost_its_page, outcome_is_unkn
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tab_dialog_commands import run_dialog, run_tab
-from browser_shell.browser.tabs import Dialog
 from browser_shell.core.access import HumanControl, refuse_while_human_controls
 from browser_shell.core.calls import Attachment, BrowserCommand, CommandResult, Principal, ToolCall
 from browser_shell.core.decisions import Denial, Requester
 from browser_shell.core.errors import (
     BrowserUnavailable,
-    DialogOpen,
     ErrorCode,
     ExecutionTimedOut,
     SandboxUnavailable,
@@ -43,8 +41,6 @@ from browser_shell.process.files import take_file
 _RECOVERY_SECONDS = 5.0
 _WAIT_MARGIN_SECONDS = 0.3
 """A `wait` ends this long before the deadline of the call, whose page would be closed after a timeout."""
-_DIALOG_CHARACTERS = 300
-_DIALOG_POLL_SECONDS = 0.02
 _HISTORY = frozenset({"back", "forward", "reload"})
 _CONTINUES_AFTER_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
 """Commands that keep the daemon busy after the dialog is answered, so the next command needs a new daemon. After any
@@ -96,7 +92,8 @@ class BrowserSandbox:
         if plan.name in _BY_DEVTOOLS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
             return _with_notes(result, notes)
-        await self._refuse_while_dialog_is_open(session)
+        if (open_dialog := session.dialog()) is not None:
+            raise open_dialog.error()
         tabs_before = {tab.tab_id for tab in session.tabs()}
         started_at = self.clock.monotonic()
         try:
@@ -118,24 +115,8 @@ class BrowserSandbox:
         notes += denial_notes
         notes += [f"a new tab {tab_id} opened; use: tab switch {tab_id}" for tab_id in new_tabs]
         notes += [f"the page showed an alert: {text!r}" for text in session.take_alerts()]
+        notes += [dialog.note()] if (dialog := session.dialog()) is not None else []
         return _with_notes(result, notes)
-
-    async def _refuse_while_dialog_is_open(self, session: Session) -> None:
-        """Refuse the command if a dialog is open. An alert gets some time, because the driver answers it by itself.
-
-        Raises: DialogOpen.
-        """
-        first = session.dialog()
-        if first is None:
-            return
-        with anyio.move_on_after(DIALOG_GRACE_SECONDS):
-            # Polled, because `TabTracker` does not notify when a dialog closes.
-            while first.kind == "alert" and session.dialog() is first:  # noqa: ASYNC110
-                await anyio.sleep(_DIALOG_POLL_SECONDS)
-        dialog = session.dialog()
-        # A second alert is left to the driver and to `PageWatch`.
-        if dialog is not None and (dialog is first or dialog.kind != "alert"):
-            raise _dialog_error(dialog)
 
     async def _bind_driver(self, session: Session) -> None:
         """Point the driver at the session's active tab.
@@ -182,7 +163,8 @@ class BrowserSandbox:
 
         Raises: DialogOpen, BrowserUnavailable, SandboxUnavailable.
         """
-        watch = PageWatch(session)
+        grace_seconds = 0.0 if plan.name in _CONTINUES_AFTER_DIALOG else DIALOG_GRACE_SECONDS
+        watch = PageWatch(session, dialog_grace_seconds=grace_seconds)
         try:
             with watch:
                 # `run` enforces the deadline. This timeout is a fallback.
@@ -196,7 +178,7 @@ class BrowserSandbox:
         if watch.dialog is not None:
             if plan.name in _CONTINUES_AFTER_DIALOG:
                 self.driver.detach(session.name)
-            raise _dialog_error(watch.dialog)
+            raise watch.dialog.error()
         # Detached, not killed: killing the daemon would dismiss a dialog that is open in another tab.
         self.driver.detach(session.name)
         if await session.wait_for_browser_end():
@@ -254,12 +236,6 @@ def _timed_out(plan: BrowserCommand, *, has_started: bool) -> ExecutionTimedOut:
     else:
         outcome = "its page was closed, cookies are kept"
     return ExecutionTimedOut(f"{plan.name} was not finished within {plan.timeout_seconds} s; {outcome}")
-
-
-def _dialog_error(dialog: Dialog) -> DialogOpen:
-    return DialogOpen(
-        f"the page shows a {dialog.kind} dialog: {dialog.message[:_DIALOG_CHARACTERS]!r}", rule_id="page.dialog"
-    )
 
 
 def _with_notes(result: CommandResult, notes: Sequence[str]) -> CommandResult:

@@ -14,8 +14,9 @@ import anyio
 from browser_shell.browser.chromium.process import NO_BYPASS
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.devtools.client import DevTools, DevToolsError
+from browser_shell.browser.dialogs import Dialog
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
-from browser_shell.browser.tabs import ContextTabs, Dialog, Tab, TabTracker
+from browser_shell.browser.tabs import ContextTabs, Tab, TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone
 
@@ -221,8 +222,25 @@ class Session:
         )
         tab.dialog = None
 
+    async def request_tab_close(self, target_id: str) -> Dialog | None:
+        """Close a tab as its close button would. Return the dialog if the page asks whether to leave it.
+
+        Raises: BrowserUnavailable.
+        """
+        connection, tab = await self.supervisor.connection(), self._context().tabs.get(target_id)
+        if tab is None:
+            return None
+        if tab.dialog is None:
+            connection.devtools.post("Page.close", session=tab.cdp_session)
+            with anyio.move_on_after(_CLOSE_SECONDS):
+                await self._context().wait_until_closed_or_asked(target_id)
+        if tab.dialog is not None and tab.dialog.kind == "beforeunload":
+            return tab.dialog
+        await self.close_tab(target_id)
+        return None
+
     async def close_tab(self, target_id: str) -> None:
-        """Ask the tab to close and wait for it, for a bounded time. Raises: BrowserUnavailable."""
+        """Close a tab without asking its page, and wait for it for a bounded time. Raises: BrowserUnavailable."""
         connection = await self.supervisor.connection()
         with suppress(DevToolsError), anyio.move_on_after(_CLOSE_SECONDS):  # Refused: it is closed already.
             await connection.devtools.call("Target.closeTarget", {"targetId": target_id})

@@ -9,7 +9,7 @@ from browser_shell.core.json_values import JsonObject, JsonValue
 
 
 async def run_tab(session: Session, plan: BrowserCommand) -> CommandResult:
-    """Run `tab list`, `tab switch tN` or `tab close [tN]`."""
+    """Run `tab list`, `tab switch tN` or `tab close [tN]`. Raises: DialogOpen when the page asks whether to leave."""
     subcommand, *tab_ids = plan.operands
     if subcommand == "list":
         return await _tab_list(session)
@@ -21,8 +21,8 @@ async def run_tab(session: Session, plan: BrowserCommand) -> CommandResult:
         session.active_target_id = target_id
     elif len(session.tabs()) == 1:
         return _failed("this is the session's only tab; use close to end the session")
-    else:
-        await session.close_tab(target_id)
+    elif (dialog := await session.request_tab_close(target_id)) is not None:
+        raise dialog.error()
     await session.prepare(opens_page=False)
     return await _tab_list(session)
 

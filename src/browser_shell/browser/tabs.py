@@ -9,18 +9,11 @@ from dataclasses import dataclass, field
 import anyio
 
 from browser_shell.browser.devtools.client import DevTools, DevToolsEvent
+from browser_shell.browser.dialogs import Dialog
 from browser_shell.core.json_values import JsonObject
 
 _MAX_ALERTS = 3
 _ALERT_CHARACTERS = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialog:
-    """A JavaScript dialog, which blocks its page until it is answered. The message comes from the page."""
-
-    kind: str
-    message: str
 
 
 @dataclass(slots=True)
@@ -45,10 +38,10 @@ class ContextTabs:
     tabs: dict[str, Tab] = field(default_factory=dict)
     """By target id."""
     opened_count: int = 0
-    tab_closed: anyio.Event = field(default_factory=anyio.Event)
-    """Set and replaced whenever a tab closes."""
+    changed: anyio.Event = field(default_factory=anyio.Event)
+    """Set and replaced whenever a tab closes or a dialog opens."""
     alerts: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_ALERTS))
-    """Texts of recent alerts. The driver closes an alert before the agent can read it."""
+    """Texts of recent alerts, which are closed before the agent can read them."""
     on_change: Callable[[], None] | None = None
     """Called when a tab closes or a dialog opens."""
 
@@ -60,14 +53,16 @@ class ContextTabs:
 
     async def wait_until_closed(self, target_id: str) -> None:
         while target_id in self.tabs:
-            await self.tab_closed.wait()
+            await self.changed.wait()
 
-    def notify_closed(self) -> None:
-        self.tab_closed.set()
-        self.tab_closed = anyio.Event()
-        self.notify_change()
+    async def wait_until_closed_or_asked(self, target_id: str) -> None:
+        """Wait until the tab is closed or shows a dialog."""
+        while (tab := self.tabs.get(target_id)) is not None and tab.dialog is None:
+            await self.changed.wait()
 
     def notify_change(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
         if self.on_change is not None:
             self.on_change()
 
@@ -92,7 +87,7 @@ class TabTracker:
         self.front_context_id = ""
         for context in contexts:
             context.tabs.clear()
-            context.notify_closed()
+            context.notify_change()
 
     def context(self, context_id: str) -> ContextTabs:
         return self._contexts.setdefault(context_id, ContextTabs())
@@ -121,7 +116,7 @@ class TabTracker:
             case "Target.attachedToTarget":
                 self._on_attached(devtools, event.params)
             case "Page.javascriptDialogOpening":
-                self._on_dialog(event)
+                self._on_dialog(devtools, event)
             case "Page.javascriptDialogClosed":
                 tab = self._by_cdp_session.get(event.session or "")
                 if tab is not None:
@@ -156,7 +151,7 @@ class TabTracker:
                 continue
             if tab.cdp_session is not None:
                 self._by_cdp_session.pop(tab.cdp_session, None)
-            context.notify_closed()
+            context.notify_change()
 
     def _on_attached(self, devtools: DevTools, params: JsonObject) -> None:
         tab = self._update_target(params)
@@ -173,14 +168,17 @@ class TabTracker:
         # with its opener would stop both. Sent last, so that a dialog of the popup's first script is reported.
         devtools.post("Runtime.runIfWaitingForDebugger", session=tab.cdp_session)
 
-    def _on_dialog(self, event: DevToolsEvent) -> None:
+    def _on_dialog(self, devtools: DevTools, event: DevToolsEvent) -> None:
         tab = self._by_cdp_session.get(event.session or "")
-        if tab is None:
+        context = next((each for each in self._contexts.values() if tab and tab.target_id in each.tabs), None)
+        if tab is None or context is None:
             return
-        tab.dialog = Dialog(kind=str(event.params.get("type")), message=str(event.params.get("message", "")))
+        kind, message = str(event.params.get("type")), str(event.params.get("message", ""))
+        if kind == "alert":
+            # An alert has one answer only. Every other dialog is a question for the agent.
+            devtools.post("Page.handleJavaScriptDialog", {"accept": True}, session=tab.cdp_session)
+            context.alerts.append(message[:_ALERT_CHARACTERS])
+            return
+        tab.dialog = Dialog(kind=kind, message=message)
         tab.default_answer = str(event.params.get("defaultPrompt", ""))
-        for context in self._contexts.values():
-            if tab.target_id in context.tabs:
-                if tab.dialog.kind == "alert":
-                    context.alerts.append(tab.dialog.message[:_ALERT_CHARACTERS])
-                context.notify_change()
+        context.notify_change()

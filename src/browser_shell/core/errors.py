@@ -94,11 +94,11 @@ class BrowserShellError(Exception):
 
     code: ErrorCode = ErrorCode.INTERNAL_ERROR
 
-    def __init__(self, public_message: str, *, rule_id: str = "") -> None:
+    def __init__(self, public_message: str, *, rule_id: str = "", advice: str = "") -> None:
         super().__init__(public_message)
         self.public_message = public_message
         self.rule_id = rule_id
-        self.advice = ""
+        self.advice = advice
         """Advice for this case; empty for the advice of the code."""
 
 
@@ -216,9 +216,8 @@ class ActFailed(BrowserShellError):
     code = ErrorCode.COMMAND_FAILED
 
     def __init__(self, code: ErrorCode, public_message: str, *, advice: str = "") -> None:
-        super().__init__(public_message)
+        super().__init__(public_message, advice=advice)
         self.code = code
-        self.advice = advice
 
 
 class OutputTooLarge(BrowserShellError):

@@ -12,12 +12,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from browser_shell.browser.dialogs import Dialog
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.session import Session
-from browser_shell.browser.tabs import Dialog
 
 CONFIRM = Dialog(kind="confirm", message="sure?")
-ALERT = Dialog(kind="alert", message="done")
+PROMPT = Dialog(kind="prompt", message="name?")
 
 
 class FakeTimer(asyncio.TimerHandle):
@@ -109,36 +109,25 @@ async def test_a_dialog_that_was_open_before_ends_the_wait() -> None:
     assert await was_cancelled(FakeSession(dialog=CONFIRM), FakeTimers.fire) == (True, CONFIRM)
 
 
-async def test_alerts_that_are_answered_in_time_do_not_end_the_wait() -> None:
+async def test_dialogs_that_a_person_answers_in_time_do_not_end_the_wait() -> None:
     session = FakeSession()
-    steps = (opens(session, ALERT), answered(session), FakeTimers.fire)
+    steps = (opens(session, CONFIRM), answered(session), FakeTimers.fire)
     assert await was_cancelled(session, *steps, *steps) == (False, None)
 
 
 async def test_the_dialog_that_opened_last_is_the_reason() -> None:
     session = FakeSession()
-    steps = (opens(session, ALERT), opens(session, CONFIRM), FakeTimers.fire, FakeTimers.fire)
-    assert await was_cancelled(session, *steps) == (True, CONFIRM)
-
-
-async def test_a_new_dialog_gets_its_own_grace_time() -> None:
-    session = FakeSession()
-    assert await was_cancelled(session, opens(session, ALERT), opens(session, CONFIRM), FakeTimers.fire) == (
-        False,
-        None,
+    assert await was_cancelled(session, opens(session, PROMPT), opens(session, CONFIRM), FakeTimers.fire) == (
+        True,
+        CONFIRM,
     )
 
 
-async def test_a_dialog_that_appears_without_an_event_is_found() -> None:
-    """No event is sent when an alert is answered and a dialog of another tab becomes the first one."""
-    session = FakeSession()
-    steps = (
-        opens(session, ALERT),
-        lambda _: setattr(session, "open_dialog", CONFIRM),
-        FakeTimers.fire,
-        FakeTimers.fire,
-    )
-    assert await was_cancelled(session, *steps) == (True, CONFIRM)
+async def test_the_grace_time_of_dialogs_can_be_left_out() -> None:
+    session, timers = FakeSession(), FakeTimers()
+    with PageWatch(cast(Session, session), dialog_grace_seconds=0.0, call_later=timers.call_later):
+        session.opens(CONFIRM)
+        assert [timer.seconds for timer in timers.pending] == [0.0]
 
 
 async def test_any_number_of_dialogs_sets_one_timer() -> None:
@@ -146,7 +135,7 @@ async def test_any_number_of_dialogs_sets_one_timer() -> None:
     session, timers = FakeSession(), FakeTimers()
     with PageWatch(cast(Session, session), call_later=timers.call_later):
         for number in range(300):
-            session.opens(Dialog(kind="alert", message=str(number)))
+            session.opens(Dialog(kind="confirm", message=str(number)))
         assert [timer.seconds for timer in timers.pending] == [DIALOG_GRACE_SECONDS]
 
 

@@ -68,3 +68,10 @@ def test_a_wait_for_a_hidden_element_reports_what_it_waited_for() -> None:
     )
     reply = DriverReply(success=True, data={"waited": "selector", "selector": "#x"})
     assert succeeded(plan, reply).data == {"waited": "hidden", "selector": "#x"}
+
+
+def test_a_warning_about_a_dialog_is_left_to_the_sandbox() -> None:
+    """The alert that the driver warns about is closed already."""
+    stale = DriverReply(success=True, warning='A JavaScript alert dialog is blocking the page: "boo" — use ...')
+    other = DriverReply(success=True, warning="something else")
+    assert [succeeded(command("click"), reply).message for reply in (stale, other)] == ["", "NOTE: something else"]

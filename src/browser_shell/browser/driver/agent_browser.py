@@ -263,6 +263,8 @@ def _environment(settings: DriverSettings) -> dict[str, str]:
         "AGENT_BROWSER_ACTION_POLICY": str(settings.action_policy),
         "AGENT_BROWSER_PLUGINS": "[]",
         "AGENT_BROWSER_NO_WEBMCP": "1",
+        # A daemon would accept alerts and beforeunload dialogs, also those of other sessions.
+        "AGENT_BROWSER_NO_AUTO_DIALOG": "1",
         "AGENT_BROWSER_SCREENSHOT_DIR": str(settings.layout.driver_home),
         "AGENT_BROWSER_IDLE_TIMEOUT_MS": str(_DAEMON_IDLE_MS),
         "AGENT_BROWSER_DEFAULT_TIMEOUT": "15000",
