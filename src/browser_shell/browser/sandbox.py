@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 import anyio
@@ -66,21 +67,47 @@ class BrowserSandbox:
         """Raises: AuditUnavailable, DevToolsError, DialogOpen, ExecutionTimedOut, OutputTooLarge, SandboxUnavailable,
         SessionGone, TryLater.
         """
-        deadline = self.clock.monotonic() + plan.timeout_seconds
-        has_started = plan.name == "close"
-        try:
+        if plan.name == "close":  # It does not create a session, as `hold` would.
             with anyio.move_on_after(plan.timeout_seconds):
+                existed = await self.sessions.close(call.principal.subject, plan.session_id)
+                return CommandResult(exit_code=0, data={"closed": existed})
+            raise _timed_out(plan, has_started=True)
+        async with self.hold(call, plan) as session:
+            return await session.run(call, plan, report_progress)
+
+    @asynccontextmanager
+    async def hold(self, call: ToolCall, plan: BrowserCommand) -> AsyncIterator[HeldSession]:
+        """Reserve the session of a plan for the steps of one call, which share the timeout of the plan.
+
+        Raises: AuditUnavailable, ExecutionTimedOut, TryLater.
+        """
+        deadline = self.clock.monotonic() + plan.timeout_seconds
+        async with AsyncExitStack() as stack:
+            session = None
+            with anyio.move_on_after(plan.timeout_seconds):
+                session = await stack.enter_async_context(self.sessions.hold(call.principal.subject, plan.session_id))
+            if session is None:
+                raise _timed_out(plan, has_started=False)
+            yield HeldSession(sandbox=self, session=session, deadline=deadline)
+
+    async def run_step(
+        self, principal: Principal, session: Session, plan: BrowserCommand, deadline: float
+    ) -> CommandResult:
+        """Run a command in a session that the caller holds. `deadline` is a moment in monotonic seconds."""
+        seconds = deadline - self.clock.monotonic()
+        if seconds <= 0:
+            raise ExecutionTimedOut(f"no time was left for {plan.name} of {plan.timeout_seconds} s; it did nothing")
+        try:
+            with anyio.move_on_after(seconds):
                 if plan.name == "close":
-                    existed = await self.sessions.close(call.principal.subject, plan.session_id)
-                    return CommandResult(exit_code=0, data={"closed": existed})
-                async with self.sessions.hold(call.principal.subject, plan.session_id) as session:
-                    has_started = True
-                    return await self._run_in_session(call.principal, session, plan, deadline)
+                    await self.sessions.close_held(session)
+                    return CommandResult(exit_code=0, data={"closed": True})
+                return await self._run_in_session(principal, session, plan, deadline)
         except ExecutionTimedOut:  # A TimeoutError whose message is already complete.
             raise
         except TimeoutError as late:
-            raise _timed_out(plan, has_started=has_started) from late
-        raise _timed_out(plan, has_started=has_started)
+            raise _timed_out(plan, has_started=True) from late
+        raise _timed_out(plan, has_started=True)
 
     async def _run_in_session(
         self, principal: Principal, session: Session, plan: BrowserCommand, deadline: float
@@ -226,6 +253,20 @@ class BrowserSandbox:
             message=result.message,
             attachments=(Attachment(mime_type=mime_type, content=content, name=f"{plan.name}.{extension}"),),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSession:
+    """A session that is reserved for one call. No other call of the session runs in the meantime."""
+
+    sandbox: BrowserSandbox
+    session: Session
+    deadline: float
+    """Monotonic seconds. All steps of the call share it."""
+
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+        """Run one step. Raises: the errors of `BrowserSandbox.run`."""
+        return await self.sandbox.run_step(call.principal, self.session, plan, self.deadline)
 
 
 def _timed_out(plan: BrowserCommand, *, has_started: bool) -> ExecutionTimedOut:

@@ -103,8 +103,12 @@ class Sessions:
         if session is None:
             return False
         async with session.lock:
-            await self._end(session, rule_id="")
+            await self.close_held(session)
         return True
+
+    async def close_held(self, session: Session) -> None:
+        """Close a session whose lock the caller holds."""
+        await self._end(session, rule_id="")
 
     def count(self) -> int:
         """Return the number of sessions that have a browser context."""
