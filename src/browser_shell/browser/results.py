@@ -51,7 +51,12 @@ def lost_its_page(reply: DriverReply) -> bool:
 
 def tab_closed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
     """A click or key press that closes its tab is a success: the page received the input."""
-    if plan.name in _SINGLE_INPUT and reply.error.startswith("CDP error (Input."):
+    return tab_closed_by(plan) if reply.error.startswith("CDP error (Input.") else failed(plan, TAB_GONE)
+
+
+def tab_closed_by(plan: BrowserCommand) -> CommandResult:
+    """Return the result of a command during which the tab closed. A click or key press that does this succeeded."""
+    if plan.name in _SINGLE_INPUT:
         return CommandResult(
             exit_code=0, data={"tab_closed": True}, message="NOTE: the tab closed while the command ran"
         )

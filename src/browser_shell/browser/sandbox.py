@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import anyio
 import anyio.to_thread
 
+from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.driver.actions import (
     Action,
     PageAction,
@@ -20,9 +21,18 @@ from browser_shell.browser.driver.actions import (
 )
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
+from browser_shell.browser.page.commands import Effect, PageCommand, entry_of
+from browser_shell.browser.page_commands import page_replaced, run_on_page
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.policy_errors import report_policy_denials
-from browser_shell.browser.results import failed, lost_its_page, outcome_is_unknown, succeeded, tab_closed
+from browser_shell.browser.results import (
+    failed,
+    lost_its_page,
+    outcome_is_unknown,
+    succeeded,
+    tab_closed,
+    tab_closed_by,
+)
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tab_dialog_commands import run_dialog, run_tab
@@ -42,6 +52,8 @@ from browser_shell.process.files import take_file
 _RECOVERY_SECONDS = 5.0
 _WAIT_MARGIN_SECONDS = 0.3
 """A `wait` ends this long before the deadline of the call, whose page would be closed after a timeout."""
+_PAGE_DIALOG_GRACE_SECONDS = 0.05
+"""Time that a command of the page table has to finish after a dialog opened."""
 _HISTORY = frozenset({"back", "forward", "reload"})
 _CONTINUES_AFTER_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
 """Commands that keep the daemon busy after the dialog is answered, so the next command needs a new daemon. After any
@@ -67,7 +79,7 @@ class BrowserSandbox:
         """Raises: AuditUnavailable, DevToolsError, DialogOpen, ExecutionTimedOut, OutputTooLarge, SandboxUnavailable,
         SessionGone, TryLater.
         """
-        if plan.name == "close":  # It does not create a session, as `hold` would.
+        if plan.name == "close":  # `hold` would create the session.
             with anyio.move_on_after(plan.timeout_seconds):
                 existed = await self.sessions.close(call.principal.subject, plan.session_id)
                 return CommandResult(exit_code=0, data={"closed": existed})
@@ -124,11 +136,15 @@ class BrowserSandbox:
         tabs_before = {tab.tab_id for tab in session.tabs()}
         started_at = self.clock.monotonic()
         try:
-            await self._bind_driver(session)
-            if session.active_target_id != previous_target:
-                # The tab may be new, and the daemons of other sessions attach to every new page.
-                await self.driver.wait_for_idle_daemons(except_for=session.name)
-            result = await self._execute(session, plan, deadline)
+            entry = entry_of(plan)
+            if entry.run is not None and await self._has_refs(session, plan):
+                result = await self._run_on_page(session, plan, entry.run, entry.effect)
+            else:
+                await self._bind_driver(session)
+                if session.active_target_id != previous_target:
+                    # The tab may be new, and the daemons of other sessions attach to every new page.
+                    await self.driver.wait_for_idle_daemons(except_for=session.name)
+                result = await self._execute(session, plan, deadline)
         except (TimeoutError, anyio.get_cancelled_exc_class()):
             # After a timeout or a cancellation, the next call of this session must find a page that replies.
             with anyio.move_on_after(_RECOVERY_SECONDS, shield=True):
@@ -144,6 +160,44 @@ class BrowserSandbox:
         notes += [f"the page showed an alert: {text!r}" for text in session.take_alerts()]
         notes += [dialog.note()] if (dialog := session.dialog()) is not None else []
         return _with_notes(result, notes)
+
+    async def _has_refs(self, session: Session, plan: BrowserCommand) -> bool:
+        """Whether the page table can resolve the refs of this command. Other refs are known to the driver only."""
+        page = await session.page()
+        return all(page.refs.has(operand) for operand in plan.operands if operand.startswith("@"))
+
+    async def _run_on_page(
+        self, session: Session, plan: BrowserCommand, run: PageCommand, effect: Effect
+    ) -> CommandResult:
+        """Run a command of the page table. Stop waiting when a dialog blocks the page or the tab closes.
+
+        Raises: DialogOpen, BrowserUnavailable.
+        """
+        watch = PageWatch(session, dialog_grace_seconds=_PAGE_DIALOG_GRACE_SECONDS)
+        try:
+            with watch:
+                return await run_on_page(await session.page(), plan, run, effect)
+        except DevToolsError as problem:
+            # The event that reports a closed tab may arrive after the reply.
+            with anyio.move_on_after(GONE_GRACE_SECONDS):
+                await session.wait_until_active_tab_closes()
+                return tab_closed_by(plan)
+            return page_replaced(problem)
+        except BrowserUnavailable:
+            if await session.wait_for_browser_end():
+                raise
+            return CommandResult(
+                exit_code=ErrorCode.OUTPUT_TOO_LARGE.exit_code,
+                error=ErrorCode.OUTPUT_TOO_LARGE,
+                message="the page is too large to be read at once",
+            )
+        if watch.dialog is not None:
+            if effect is Effect.NONE:
+                raise watch.dialog.error()
+            return CommandResult(exit_code=0, data={"dialogOpened": True})
+        if await session.wait_for_browser_end():
+            raise BrowserUnavailable("the browser ended while the command ran")
+        return tab_closed_by(plan)
 
     async def _bind_driver(self, session: Session) -> None:
         """Point the driver at the session's active tab.

@@ -16,6 +16,8 @@ from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.devtools.client import DevTools, DevToolsError
 from browser_shell.browser.dialogs import Dialog
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
+from browser_shell.browser.page.connection import PageConnection
+from browser_shell.browser.page.page import Page
 from browser_shell.browser.tabs import ContextTabs, Tab, TabTracker
 from browser_shell.core.access import SessionWindow
 from browser_shell.core.errors import BrowserUnavailable, SandboxUnavailable, SessionGone
@@ -72,6 +74,8 @@ class Session:
     """Monotonic time. Earlier denials have been reported to the agent."""
     page_abandoned: bool = False
     """Whether a page was closed after a timeout and this has not been reported to the agent yet."""
+    pages: PageConnection
+    """The session's own connection for work in its pages."""
     watched_context: ContextTabs | None = None
     """The tabs whose `on_change` is set by `watch_page`."""
 
@@ -99,6 +103,10 @@ class Session:
             notes.append("the page was closed because a call on it was cut short; this command ran on another page")
         self.page_abandoned = False
         return notes
+
+    async def page(self) -> Page:
+        """Return the active tab for work in it. Raises: BrowserUnavailable, DevToolsError when the tab is gone."""
+        return await self.pages.page(self.active_target_id)
 
     def raise_window(self, devtools: DevTools) -> None:
         """Bring the window to the front for viewers. Commands also work in covered windows."""
@@ -272,11 +280,13 @@ class Session:
     async def forget_browser(self) -> None:
         """Kill the daemon and clear the ids that belong to a browser that has ended."""
         await self.driver.kill(self.name)
+        await self.pages.close()
         self.context_id = self.active_target_id = self.driver_target_id = ""
 
     async def dispose(self) -> None:
         """Kill the daemon and dispose of the browser context."""
         await self.driver.kill(self.name)
+        await self.pages.close()
         context_id, self.context_id = self.context_id, ""
         if context_id and self.supervisor.is_current(self.generation):
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import anyio
 import structlog
@@ -12,6 +13,7 @@ import structlog
 from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
+from browser_shell.browser.page.connection import MAX_MESSAGE_BYTES, PageConnection
 from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session, SessionKey
 from browser_shell.browser.tabs import TabTracker
@@ -192,6 +194,7 @@ class Sessions:
             proxy_address=self._proxy_addresses.take(Requester(subject=key.subject, session_id=key.session_id)),
             proxy_port=self._proxy_addresses.port,
             loss_reason=self._end_reasons.pop(key, ""),
+            pages=PageConnection(partial(self._supervisor.open_connection, max_message_bytes=MAX_MESSAGE_BYTES)),
         )
         self._open[key] = session
         return session

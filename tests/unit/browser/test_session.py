@@ -50,6 +50,7 @@ def session() -> Session:
         directory=Path("/"),
         proxy_address="",
         proxy_port=0,
+        pages=UNUSED,
         last_used=0,
         context_id="c",
         active_target_id="one",

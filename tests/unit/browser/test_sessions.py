@@ -43,6 +43,9 @@ class FakeSupervisor:
     async def connection(self, *, seconds: float) -> FakeSupervisor:
         return self
 
+    async def open_connection(self) -> None:
+        raise AssertionError("these tests open no page")
+
 
 class NoDriver:
     async def kill(self, name: str) -> None:

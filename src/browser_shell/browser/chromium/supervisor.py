@@ -10,7 +10,7 @@ from functools import partial
 
 import anyio
 import structlog
-from anyio.abc import SocketListener, SocketStream
+from anyio.abc import SocketListener, SocketStream, TaskGroup, TaskStatus
 
 from browser_shell.browser.chromium.critical_processes import wait_for_critical_process_exit
 from browser_shell.browser.chromium.display import RunningDisplay, keep_window_manager, running_display
@@ -33,6 +33,7 @@ from browser_shell.core.errors import BrowserUnavailable, JailUnavailable, Sandb
 
 log = structlog.get_logger()
 
+_OpenConnection = Callable[[Callable[[DevToolsEvent], None], int], Awaitable[DevTools]]
 ServeEgress = Callable[[SocketListener], Coroutine[None, None, None]]
 
 _MIN_PAUSE_SECONDS = 0.1
@@ -85,6 +86,7 @@ class BrowserSupervisor:
         self._generation = 0
         self._last_error = "the browser has not started yet"
         self._connect_to_proxy: Connect | None = None
+        self._open_connection: _OpenConnection | None = None
 
     async def probe_egress(self) -> None:
         """Connect to the egress proxy from inside the jail, at the address of no session, and expect a refusal.
@@ -116,6 +118,16 @@ class BrowserSupervisor:
 
     def is_current(self, generation: int) -> bool:
         return self._current is not None and self._current.generation == generation
+
+    async def open_connection(self, on_event: Callable[[DevToolsEvent], None], *, max_message_bytes: int) -> DevTools:
+        """Open another connection to the current browser. It ends with `close`, or with the browser.
+
+        Raises: BrowserUnavailable.
+        """
+        await self.connection()
+        if self._open_connection is None:
+            raise BrowserUnavailable(self._last_error)
+        return await self._open_connection(on_event, max_message_bytes)
 
     async def wait_for_end(self, generation: int) -> bool:
         """Wait up to 0.5 s for the end of this browser. Return whether it has ended."""
@@ -218,7 +230,10 @@ class BrowserSupervisor:
             if current is not None:
                 self._tabs.handle(current, event)
 
-        async with connect_devtools(url, on_event, through=await connect()) as devtools:
+        async with (
+            connect_devtools(url, on_event, through=await connect()) as devtools,
+            anyio.create_task_group() as connections,
+        ):
             current = devtools
             if pid is not None and not await has_process(devtools, pid):
                 raise BrowserUnavailable(
@@ -226,6 +241,7 @@ class BrowserSupervisor:
                     "BROWSER_REMOTE_DEBUGGING_PORT"
                 )
             await self._tabs.subscribe(devtools)
+            self._open_connection = partial(_open_in, connections, url, connect)
             self._generation += 1
             self._set_connection(BrowserConnection(devtools=devtools, generation=self._generation))
             log.info("browser_ready", generation=self._generation)
@@ -233,6 +249,8 @@ class BrowserSupervisor:
                 yield devtools
             finally:
                 self._set_connection(None)
+                self._open_connection = None
+                connections.cancel_scope.cancel()
                 current = None  # Events that arrive while the connection is closed are ignored.
                 self._tabs.forget_everything()
 
@@ -240,6 +258,25 @@ class BrowserSupervisor:
         self._current = connection
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+
+async def _open_in(
+    connections: TaskGroup,
+    url: str,
+    connect: Connect,
+    on_event: Callable[[DevToolsEvent], None],
+    max_message_bytes: int,
+) -> DevTools:
+    """Open a connection that is read by a task of the group."""
+
+    async def read(*, task_status: TaskStatus[DevTools]) -> None:
+        through = await connect()
+        async with connect_devtools(url, on_event, through=through, max_message_bytes=max_message_bytes) as devtools:
+            task_status.started(devtools)
+            await devtools.closed.wait()
+
+    devtools: DevTools = await connections.start(read)
+    return devtools
 
 
 async def _cancel_after_critical_exit(browser_pid: int, scope: anyio.CancelScope) -> None:

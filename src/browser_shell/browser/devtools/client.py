@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskGroup
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
@@ -18,8 +20,10 @@ from browser_shell.core.errors import BrowserShellError, BrowserUnavailable
 from browser_shell.core.json_values import JsonObject
 
 _CALL_SECONDS = 5.0
-_MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-"""The largest messages contain the title of a page or the text of a dialog."""
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""The largest messages of the browser contain the title of a page or the text of a dialog."""
+_PARSE_IN_THREAD_BYTES = 128 * 1024
+"""Parsing a longer message in the event loop would delay other calls by milliseconds."""
 
 
 class DevToolsError(BrowserShellError):
@@ -39,6 +43,7 @@ class DevToolsEvent:
 @dataclass(slots=True)
 class _PendingReply:
     arrived: anyio.Event
+    session: str | None
     reply: JsonObject | None = None
 
 
@@ -54,6 +59,9 @@ class DevTools:
         self._on_event = on_event
         self._request_ids = itertools.count(1)
         self._pending: dict[int, _PendingReply] = {}
+        self._outbox: deque[str] = deque()
+        """Requests that are not sent yet, in order."""
+        self._sending = anyio.Lock(fast_acquire=True)
 
     async def call(
         self,
@@ -68,10 +76,11 @@ class DevTools:
         Raises: BrowserUnavailable when the connection ends or no reply comes in time, DevToolsError.
         """
         request_id = next(self._request_ids)
-        pending = self._pending[request_id] = _PendingReply(arrived=anyio.Event())
+        pending = self._pending[request_id] = _PendingReply(arrived=anyio.Event(), session=session)
         try:
             with anyio.fail_after(seconds):
-                await self._send(request_id, method, params, session)
+                self._enqueue(request_id, method, params, session)
+                await self._send_queued()
                 await pending.arrived.wait()
         except TimeoutError as late:
             raise BrowserUnavailable(f"the browser did not answer {method} within {seconds:g} s") from late
@@ -79,22 +88,30 @@ class DevTools:
             del self._pending[request_id]
         return _result(method, pending.reply)
 
+    async def close(self) -> None:
+        """Close the connection. Calls that wait for a reply fail."""
+        await self._websocket.close()
+
     def post(self, method: str, params: JsonObject | None = None, *, session: str | None = None) -> None:
-        """Send a request in the background and ignore its reply."""
-        self._tasks.start_soon(self._send_if_open, method, params, session)
+        """Send a request in the background, before all later ones, and ignore its reply."""
+        self._enqueue(next(self._request_ids), method, params, session)
+        self._tasks.start_soon(self._send_if_open)
 
-    async def _send_if_open(self, method: str, params: JsonObject | None, session: str | None) -> None:
-        try:
-            await self._send(next(self._request_ids), method, params, session)
-        except BrowserUnavailable:
-            return  # `read` reports the end of the connection.
+    async def _send_if_open(self) -> None:
+        with suppress(BrowserUnavailable):  # `read` reports the end of the connection.
+            await self._send_queued()
 
-    async def _send(self, request_id: int, method: str, params: JsonObject | None, session: str | None) -> None:
+    def _enqueue(self, request_id: int, method: str, params: JsonObject | None, session: str | None) -> None:
         message: JsonObject = {"id": request_id, "method": method, "params": params or {}}
         if session is not None:
             message["sessionId"] = session
+        self._outbox.append(json.dumps(message))
+
+    async def _send_queued(self) -> None:
         try:
-            await self._websocket.send(json.dumps(message))
+            async with self._sending:
+                while self._outbox:
+                    await self._websocket.send(self._outbox.popleft())
         except ConnectionClosed as ended:
             raise BrowserUnavailable("the connection to the browser has ended") from ended
 
@@ -102,7 +119,8 @@ class DevTools:
         """Deliver replies and events until the connection ends."""
         try:
             async for text in self._websocket:
-                self._deliver(json.loads(text))
+                is_long = len(text) > _PARSE_IN_THREAD_BYTES
+                self._deliver(await to_thread.run_sync(json.loads, text) if is_long else json.loads(text))
         except ConnectionClosed:
             pass
         finally:
@@ -120,9 +138,18 @@ class DevTools:
             return
         method, params, session = message.get("method"), message.get("params"), message.get("sessionId")
         if isinstance(method, str) and isinstance(params, dict):
+            if method == "Target.detachedFromTarget":
+                self._fail_calls(str(params.get("sessionId")))
             self._on_event(
                 DevToolsEvent(method=method, params=params, session=session if isinstance(session, str) else None)
             )
+
+    def _fail_calls(self, session: str) -> None:
+        """Fail the calls to a target that has closed. The browser does not reply to them."""
+        for pending in self._pending.values():
+            if pending.session == session:
+                pending.reply = {"error": {"message": "the target was closed"}}
+                pending.arrived.set()
 
 
 def _result(method: str, reply: JsonObject | None) -> JsonObject:
@@ -137,18 +164,23 @@ def _result(method: str, reply: JsonObject | None) -> JsonObject:
 
 @asynccontextmanager
 async def connect_devtools(
-    url: str, on_event: Callable[[DevToolsEvent], None], *, through: socket.socket | None = None
+    url: str,
+    on_event: Callable[[DevToolsEvent], None],
+    *,
+    through: socket.socket | None = None,
+    max_message_bytes: int = MAX_MESSAGE_BYTES,
 ) -> AsyncIterator[DevTools]:
     """Connect to a browser's DevTools URL and read from it while the block runs.
 
-    `through` is a connected socket to use instead of a new one.
+    `through` is a connected socket to use instead of a new one. A longer message than `max_message_bytes` ends the
+    connection.
 
     Raises: BrowserUnavailable.
     """
     try:
         # Without an Origin header Chromium needs no --remote-allow-origins. No proxy: the URL is on loopback.
         websocket = await connect(
-            url, max_size=_MAX_MESSAGE_BYTES, compression=None, ping_interval=None, proxy=None, sock=through
+            url, max_size=max_message_bytes, compression=None, ping_interval=None, proxy=None, sock=through
         )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as cause:
         raise BrowserUnavailable("the browser does not accept a DevTools connection") from cause

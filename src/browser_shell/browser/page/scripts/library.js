@@ -1,0 +1,338 @@
+// Functions shared by all page functions, installed once per document as `browserShell`.
+// Runs in an isolated world: it sees the same DOM as the page, and the page sees none of this.
+(() => {
+  if (globalThis.browserShell) return;
+
+  // --- Elements -----------------------------------------------------------------------------------------------------
+
+  // Parent in the composed tree: through slots and out of shadow roots, open or closed.
+  const parentOf = (node) => node.assignedSlot || node.parentNode || node.host || null;
+
+  const contains = (ancestor, node) => {
+    for (let next = node; next; next = parentOf(next)) if (next === ancestor) return true;
+    return false;
+  };
+
+  const isVisible = (element) =>
+    element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
+
+  const shorten = (text, length) => {
+    const words = (text || "").replace(/\s+/g, " ").trim();
+    return words.length > length ? `${words.slice(0, length)}…` : words;
+  };
+
+  // A short description for messages, for example: <div#cookie-banner> "We use cookies".
+  const describe = (element) => {
+    if (!element) return "nothing";
+    const id = element.id ? `#${shorten(element.id, 40)}` : "";
+    const name = typeof element.className === "string" ? element.className.trim().split(/\s+/)[0] : "";
+    const label = element.getAttribute?.("aria-label") || element.innerText || "";
+    const text = shorten(label, 40);
+    return `<${element.nodeName.toLowerCase()}${id || (name ? `.${shorten(name, 40)}` : "")}>${text ? ` "${text}"` : ""}`;
+  };
+
+  const deepActiveElement = () => {
+    let active = document.activeElement;
+    while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+    return active;
+  };
+
+  const isField = (element) =>
+    Boolean(element) && (element.isContentEditable || element.matches?.("input, textarea, select"));
+
+  // --- Points: where the mouse can reach an element -----------------------------------------------------------------
+
+  const FRACTIONS = [
+    [0.5, 0.5], [0.25, 0.5], [0.75, 0.5], [0.5, 0.25], [0.5, 0.75], [0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9],
+  ];
+
+  // Whether a click on `hit` is a click on the target: inside it, or on the label of the field.
+  const receives = (target, hit) => {
+    if (!hit) return false;
+    if (contains(target, hit)) return true;
+    for (let next = hit; next; next = parentOf(next)) {
+      if (next instanceof HTMLLabelElement) return next.control === target;
+    }
+    return target instanceof HTMLAreaElement && hit instanceof HTMLImageElement && hit.useMap === `#${mapName(target)}`;
+  };
+
+  const mapName = (area) => area.closest("map")?.name || "";
+
+  const areaBox = (area) => {
+    const image = document.querySelector(`img[usemap="#${CSS.escape(mapName(area))}"]`);
+    if (!image) return [];
+    const at = image.getBoundingClientRect();
+    const numbers = area.coords.split(",").map(Number);
+    if (area.shape === "circle") return [new DOMRect(at.left + numbers[0] - 1, at.top + numbers[1] - 1, 2, 2)];
+    const xs = numbers.filter((_, index) => index % 2 === 0);
+    const ys = numbers.filter((_, index) => index % 2 === 1);
+    const [left, top] = [Math.min(...xs), Math.min(...ys)];
+    return [new DOMRect(at.left + left, at.top + top, Math.max(...xs) - left, Math.max(...ys) - top)];
+  };
+
+  const boxes = (element) => {
+    const all = element instanceof HTMLAreaElement ? areaBox(element) : [...element.getClientRects()];
+    return all.filter((box) => box.width >= 1 && box.height >= 1).sort((a, b) => b.width * b.height - a.width * a.height);
+  };
+
+  const hitAt = (element, x, y) => {
+    const root = element.getRootNode();
+    return (root.elementFromPoint ? root : document).elementFromPoint(x, y);
+  };
+
+  const visiblePart = (box) => {
+    const left = Math.max(box.left, 0), top = Math.max(box.top, 0);
+    return new DOMRect(left, top, Math.min(box.right, innerWidth) - left, Math.min(box.bottom, innerHeight) - top);
+  };
+
+  // Find a point at which the mouse reaches the element. Coordinates are those of the frame's viewport.
+  // Returns {x, y, box} or {problem, ...}.
+  const locate = (element, offset) => {
+    if (!element.isConnected) return { problem: "gone" };
+    if (element.matches(":disabled")) return { problem: "disabled" };
+    let shown = boxes(element);
+    let target = element;
+    if (!shown.length) {
+      // A field that is hidden behind its label is clicked through the label.
+      target = [...(element.labels || [])].find((label) => boxes(label).length) || element;
+      shown = boxes(target);
+    }
+    if (!shown.length || !target.checkVisibility({ visibilityProperty: true })) {
+      if (!(element instanceof HTMLAreaElement) || !shown.length) return { problem: "invisible" };
+    }
+    if (offset) return locateOffset(element, offset);
+    let covering = null;
+    for (const box of shown.slice(0, 4)) {
+      const part = visiblePart(box);
+      if (part.width < 1 || part.height < 1) continue;
+      for (const [right, down] of FRACTIONS) {
+        const x = part.left + part.width * right, y = part.top + part.height * down;
+        const hit = hitAt(target, x, y);
+        if (receives(element, hit) || contains(target, hit)) return { x, y, box: [box.left, box.top, box.width, box.height] };
+        covering ||= hit;
+      }
+    }
+    return covering ? { problem: "covered", by: describe(covering) } : { problem: "outside" };
+  };
+
+  const locateOffset = (element, [right, down]) => {
+    const box = element.getBoundingClientRect();
+    if (right >= box.width || down >= box.height) {
+      return { problem: "offset", width: Math.floor(box.width), height: Math.floor(box.height) };
+    }
+    const x = box.left + right, y = box.top + down;
+    if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return { problem: "outside" };
+    const hit = hitAt(element, x, y);
+    if (!receives(element, hit)) return { problem: "covered", by: describe(hit) };
+    return { x, y, box: [box.left, box.top, box.width, box.height] };
+  };
+
+  // Translate a point of a frame's viewport to its parent's viewport. `owner` is the frame's element.
+  const outOfFrame = (owner, x, y) => {
+    const box = owner.getBoundingClientRect(), style = getComputedStyle(owner);
+    const scaleX = box.width / (owner.offsetWidth || 1), scaleY = box.height / (owner.offsetHeight || 1);
+    const outerX = box.left + (owner.clientLeft + parseFloat(style.paddingLeft) + x) * scaleX;
+    const outerY = box.top + (owner.clientTop + parseFloat(style.paddingTop) + y) * scaleY;
+    const hit = hitAt(owner, outerX, outerY);
+    if (!contains(owner, hit)) return hit ? { problem: "covered", by: describe(hit) } : { problem: "outside" };
+    return { x: outerX, y: outerY };
+  };
+
+  // The element at a point of the viewport; for a frame also the point inside it.
+  const elementAt = (x, y) => {
+    if (x >= innerWidth || y >= innerHeight) return null;
+    let hit = document.elementFromPoint(x, y);
+    while (hit?.shadowRoot?.elementFromPoint(x, y) && hit.shadowRoot.elementFromPoint(x, y) !== hit) {
+      hit = hit.shadowRoot.elementFromPoint(x, y);
+    }
+    return hit;
+  };
+
+  // Wait until the element has the same box in two frames of the animation, for a bounded time.
+  const waitUntilStill = async (element, milliseconds) => {
+    const start = performance.now();
+    let before = null;
+    while (performance.now() - start < milliseconds) {
+      const box = element.getBoundingClientRect();
+      const now = `${box.left},${box.top},${box.width},${box.height}`;
+      if (now === before) return true;
+      before = now;
+      await new Promise((resolve) => {
+        requestAnimationFrame(resolve);
+        setTimeout(resolve, 50);
+      });
+    }
+    return false;
+  };
+
+  // --- Changes: what happened since an act began --------------------------------------------------------------------
+
+  const NOISE_MS = 1500;
+  const NOISE_COUNT = 3;
+  // A node that changed this often before the act changes by itself, for example a clock.
+  const ATTRIBUTES = [
+    "hidden", "disabled", "open", "checked", "class", "value", "src", "href", "selected", "readonly", "title",
+    "aria-expanded", "aria-checked", "aria-selected", "aria-hidden", "aria-pressed", "aria-current", "aria-label",
+    "aria-busy", "aria-invalid", "aria-disabled", "aria-valuenow", "data-state", "transform", "points", "d",
+  ];
+  const POINTER_EVENTS = ["mousedown", "mouseup", "click", "dblclick", "contextmenu", "dragstart", "drop"];
+  const EFFECT_EVENTS = ["input", "change", "toggle"];
+  const DISPLAY = /(?:^|;)\s*(?:display|visibility)\s*:[^;]*/g;
+
+  const history = new WeakMap(); // element -> times of its last changes
+  let watch = null;
+
+  const isNoise = (element) => {
+    for (const node of [element, element?.parentNode]) {
+      const times = (node && history.get(node)) || [];
+      if (times.length >= NOISE_COUNT && times.every((time) => watch.start - time < NOISE_MS)) return true;
+    }
+    return false;
+  };
+
+  const noteChange = (node) => {
+    const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentNode;
+    const now = performance.now();
+    if (!watch) {
+      if (element) history.set(element, [...(history.get(element) || []), now].slice(-NOISE_COUNT));
+    } else if (!element || !isNoise(element)) {
+      watch.changes += 1;
+      watch.last = now;
+      watch.check?.();
+    }
+  };
+
+  // Attributes of a style change all the time during animations. Only what shows or hides the element counts.
+  const displayOf = (style) => ((style || "").match(DISPLAY) || []).join();
+
+  const observeRoot = (root) => {
+    new MutationObserver((records) => {
+      for (const record of records) noteChange(record.target);
+    }).observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ATTRIBUTES });
+    new MutationObserver((records) => {
+      for (const { target, oldValue } of records) {
+        if (displayOf(oldValue) !== displayOf(target.getAttribute("style"))) noteChange(target);
+      }
+    }).observe(root, { subtree: true, attributeFilter: ["style"], attributeOldValue: true });
+  };
+
+  const onEvent = (event) => {
+    if (!watch || !event.isTrusted) return;
+    if (EFFECT_EVENTS.includes(event.type)) noteChange(event.target);
+    if (!POINTER_EVENTS.includes(event.type)) return;
+    const path = event.composedPath();
+    const reached = Boolean(watch.target) && path.some((node) => node === watch.target);
+    const label = path.find((node) => node instanceof HTMLLabelElement);
+    const known = watch.events.find((entry) => entry.event === event);
+    if (known) {
+      known.reached ||= reached; // Seen again inside a closed shadow root.
+    } else {
+      const viaLabel = Boolean(label) && Boolean(watch.target) && label.control === watch.target;
+      watch.events.push({ event, type: event.type, reached: reached || viaLabel, on: describe(path[0]) });
+    }
+  };
+
+  const shadowRootsAround = (element) => {
+    const roots = [];
+    for (let root = element.getRootNode(); root instanceof ShadowRoot; root = root.host.getRootNode()) roots.push(root);
+    return roots;
+  };
+
+  const observed = new WeakSet(); // Shadow roots with an observer.
+
+  // Begin to record changes, and the mouse events that reach `target`.
+  const arm = (target) => {
+    disarm();
+    const roots = target ? shadowRootsAround(target) : [];
+    for (const root of roots) for (const type of POINTER_EVENTS) root.addEventListener(type, onEvent, true);
+    for (const root of roots) if (!observed.has(root)) { observed.add(root); observeRoot(root); }
+    watch = {
+      target: target || null, roots, start: performance.now(), changes: 0, last: 0, events: [],
+      url: location.href, focus: deepActiveElement(), check: null,
+    };
+  };
+
+  const disarm = () => {
+    for (const root of watch?.roots || []) {
+      for (const type of POINTER_EVENTS) root.removeEventListener(type, onEvent, true);
+    }
+    watch = null;
+  };
+
+  // The mouse events of one type since `arm`.
+  const events = (type) => {
+    const found = (watch?.events || []).filter((entry) => entry.type === type);
+    return { count: found.length, reached: found.filter((entry) => entry.reached).length, on: found.at(-1)?.on || "" };
+  };
+
+  const report = () => {
+    const focus = deepActiveElement();
+    return {
+      changed: Boolean(watch) && (watch.changes > 0 || watch.url !== location.href),
+      focus: watch && focus !== watch.focus && isField(focus) ? describe(focus) : "",
+    };
+  };
+
+  // Wait for the first change, at most `first` milliseconds; with `quiet`, until nothing has changed for that long.
+  const settle = (first, quiet, cap) =>
+    new Promise((resolve) => {
+      if (!watch) return resolve({ changed: false, focus: "" });
+      const start = performance.now();
+      let timer = 0;
+      const finish = () => {
+        clearTimeout(timer);
+        const result = report();
+        disarm();
+        resolve(result);
+      };
+      watch.check = () => {
+        clearTimeout(timer);
+        const elapsed = performance.now() - start;
+        const changed = report().changed;
+        const idle = performance.now() - Math.max(watch.last, watch.start);
+        if (elapsed >= cap) return finish();
+        if (quiet === 0 ? changed || elapsed >= first : elapsed >= first && (!changed || idle >= quiet)) return finish();
+        const rest = quiet > 0 && changed ? Math.max(quiet - idle, first - elapsed) : first - elapsed;
+        timer = setTimeout(watch.check, Math.max(1, Math.min(rest, cap - elapsed)));
+      };
+      watch.check();
+    });
+
+  observeRoot(document);
+  for (const type of [...POINTER_EVENTS, ...EFFECT_EVENTS]) addEventListener(type, onEvent, true);
+
+  // --- Waits --------------------------------------------------------------------------------------------------------
+
+  const nextFrame = () =>
+    new Promise((resolve) => {
+      requestAnimationFrame(resolve);
+      setTimeout(resolve, 50); // A hidden tab gets no animation frames.
+    });
+
+  // Resolve to true when `test` holds, or to false after the time is over.
+  // Tested after each change of the document, or with `everyFrame` in each frame of the animation.
+  const until = async (test, milliseconds, everyFrame = false) => {
+    const end = performance.now() + milliseconds;
+    let wake = () => {};
+    const observer = new MutationObserver(() => wake());
+    observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+    try {
+      while (!test()) {
+        const rest = end - performance.now();
+        if (rest <= 0) return false;
+        if (!everyFrame) await new Promise((resolve) => { wake = resolve; setTimeout(resolve, Math.min(rest, 500)); });
+        if (!test()) await nextFrame(); // At most one test per frame of the animation, and a last one after it.
+      }
+      return true;
+    } finally {
+      observer.disconnect();
+    }
+  };
+
+  const hasText = (text) => Boolean(document.body) && document.body.innerText.includes(text);
+
+  globalThis.browserShell = {
+    parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
+    elementAt, waitUntilStill, arm, disarm, events, report, settle, until, nextFrame, hasText,
+  };
+})()

@@ -1,0 +1,81 @@
+"""Waits in the page: for a text, for an element, for a time, and for the first controls of a page that opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+from browser_shell.browser.devtools.client import DevToolsError
+from browser_shell.browser.page.frames import Frame
+from browser_shell.browser.page.page import Page
+from browser_shell.browser.page.scripts import load_script
+from browser_shell.core.calls import BrowserCommand
+from browser_shell.core.errors import ActFailed, ErrorCode
+from browser_shell.core.json_values import JsonObject, JsonValue
+
+_HAS_TEXT = "function (text, ms) { return browserShell.until(() => browserShell.hasText(text), ms) }"
+_POLL_SECONDS = 1.0
+FIRST_CONTROLS_MS = 3_000
+"""Time that a page has to show its first controls after it was opened."""
+
+
+async def wait_for_text(page: Page, plan: BrowserCommand, *, wait_ms: int) -> JsonObject:
+    """Run `wait --text TEXT`: wait until a frame of the page shows the text. Raises: ActFailed after the time."""
+    text = plan.options["text"]
+    await _until(page, wait_ms, lambda: (_HAS_TEXT, text), any_frame=True)
+    return {"waited": "text", "text": text}
+
+
+async def wait_for_element(page: Page, plan: BrowserCommand, *, wait_ms: int) -> JsonObject:
+    """Run `wait CSS [--state visible|hidden]`. Raises: ActFailed after the time."""
+    css, state = plan.operands[0], plan.options.get("state", "visible")
+    await _until(page, wait_ms, lambda: (load_script("wait_for_element"), css, state), any_frame=state == "visible")
+    return {"waited": "selector" if state == "visible" else state, "selector": css}
+
+
+async def wait_for_first_controls(page: Page) -> bool:
+    """Wait until the page shows something to act on or has become quiet. Return whether it has."""
+    try:
+        frame = await page.top_frame()
+        return bool(await page.call_function(frame, load_script("first_controls"), FIRST_CONTROLS_MS))
+    except (DevToolsError, ActFailed):
+        return False  # The page went on to another document.
+
+
+async def _until(page: Page, wait_ms: int, request: Callable[[], tuple[JsonValue, ...]], *, any_frame: bool) -> None:
+    """Call a page function in each frame until one returns true, or with `any_frame` off until all have.
+
+    A frame whose document is replaced is documents again. Raises: ActFailed after the time.
+    """
+    end = anyio.current_time() + wait_ms / 1000
+    while (rest_ms := int((end - anyio.current_time()) * 1000)) > 0:
+        results: dict[str, bool] = {}
+        frames = await page.frames()
+
+        async def ask(frame: Frame, scope: anyio.CancelScope, rest_ms: int, results: dict[str, bool]) -> None:
+            function, *args = request()
+            try:
+                results[frame.frame_id] = bool(await page.call_function(frame, str(function), *args, rest_ms))
+            except DevToolsError:
+                return  # The document of the frame was replaced.
+            if results[frame.frame_id] and any_frame:
+                scope.cancel()
+
+        async def watch_frames(scope: anyio.CancelScope, documents: set[tuple[str, str]]) -> None:
+            while {(frame.frame_id, frame.loader_id) for frame in await page.frames()} == documents:
+                await page.wait_for_event(seconds=_POLL_SECONDS)
+            scope.cancel()
+
+        with anyio.move_on_after(rest_ms / 1000 + _POLL_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                documents = {(frame.frame_id, frame.loader_id) for frame in frames}
+                tasks.start_soon(watch_frames, tasks.cancel_scope, documents)
+                async with anyio.create_task_group() as waits:
+                    for frame in frames:
+                        waits.start_soon(ask, frame, waits.cancel_scope, rest_ms, results)
+                tasks.cancel_scope.cancel()
+        done = any(results.values()) if any_frame else len(results) == len(frames) and all(results.values())
+        if done:
+            return
+    raise ActFailed(ErrorCode.TIMEOUT, f"the condition was not met within {wait_ms / 1000:.1f} s; the page stays open")
