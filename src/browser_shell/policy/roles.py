@@ -39,7 +39,9 @@ _ATTRIBUTES = (
     "method min minlength multiple name open pattern placeholder readonly rel required role rows rowspan scope "
     "selected size span src srcset start state step tabindex target title type width wrap"
 )
-ATTRIBUTES = frozenset(_ATTRIBUTES.split())
+_GEOMETRY = "cx cy d fill font-size points r rx ry stroke transform x x1 x2 y y1 y2"
+"""Places, sizes and colours of SVG shapes."""
+ATTRIBUTES = frozenset(f"{_ATTRIBUTES} {_GEOMETRY}".split())
 """Attributes that `get attr` reads. `value` is missing because it may be a password or a token: `get value` reads
 fields. `content`, `nonce`, `srcdoc`, `style` and event handlers hold tokens or code."""
 

@@ -47,6 +47,10 @@ def test_roles_and_attributes_are_read_in_lower_case() -> None:
     assert all(word == word.lower() for word in ROLES | ATTRIBUTES)
 
 
+def test_places_sizes_and_colours_of_drawn_shapes_are_readable() -> None:
+    assert {"cx", "cy", "r", "x", "y", "width", "height", "points", "d", "transform", "fill"} <= ATTRIBUTES
+
+
 def test_attributes_that_hold_code_or_secrets_are_not_listed() -> None:
     assert not ATTRIBUTES & {"value", "nonce", "content", "srcdoc", "style", "integrity", "onclick", "data-token"}
     assert not [name for name in ATTRIBUTES if name.startswith("on")]
