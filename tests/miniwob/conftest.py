@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from support.miniwob import Episode, Episodes
+from support.miniwob.episodes import Episode, Episodes
 from support.pages import running_site
 from support.server import Server, running_server
 
@@ -25,7 +25,11 @@ def episodes() -> Iterator[Episodes]:
 
 @pytest.fixture(scope="module")
 def server(episodes: Episodes) -> Iterator[Server]:
-    with running_server({"open": {"unsafe_allow_addresses": [f"127.0.0.1:{episodes.site.port}"]}}) as running:
+    policy = {
+        "open": {"unsafe_allow_addresses": [f"127.0.0.1:{episodes.site.port}"]},
+        "output": {"screenshot_format": "png"},  # Exact colours.
+    }
+    with running_server(policy) as running:
         yield running
 
 

@@ -1,0 +1,85 @@
+"""What a solver sees in a screenshot."""
+
+from __future__ import annotations
+
+import cmath
+import colorsys
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import Image
+
+Colour = tuple[int, int, int]
+
+DARK = 128
+"""Brightness below which a pixel belongs to a drawing on white. 0 is black, 255 is white."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A decoded screenshot."""
+
+    image: Image.Image
+
+    @classmethod
+    def decode(cls, data: bytes) -> Picture:
+        return cls(Image.open(BytesIO(data)).convert("RGB"))
+
+    def pixel(self, x: float, y: float) -> Colour:
+        red, green, blue = self.image.getpixel((int(x), int(y)))  # type: ignore[misc] # An RGB image has tuples.
+        return red, green, blue
+
+    @property
+    def centre(self) -> Colour:
+        return self.pixel(self.image.width / 2, self.image.height / 2)
+
+    def dark_points(self) -> Iterator[tuple[int, int]]:
+        for y in range(self.image.height):
+            for x in range(self.image.width):
+                if sum(self.pixel(x, y)) < 3 * DARK:
+                    yield x, y
+
+
+def distance(one: Colour, two: Colour) -> int:
+    """Return how different two colours are."""
+    return sum(abs(a - b) for a, b in zip(one, two, strict=True))
+
+
+def hue(colour: Colour) -> float:
+    """Return the hue in degrees: 0 is red, 120 is green, 240 is blue."""
+    return colorsys.rgb_to_hsv(*(part / 255 for part in colour))[0] * 360
+
+
+def sides_of_polygon(picture: Picture) -> int:
+    """Count the sides of the outline of a regular polygon with 3 to 7 sides.
+
+    The distance of the outline from its centre, as a function of the angle, repeats once per side.
+    """
+    points = list(picture.dark_points())
+    centre = complex(sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points))
+    outline = [complex(x, y) - centre for x, y in points]
+
+    def strength(sides: int) -> float:
+        return abs(sum(abs(point) * cmath.exp(1j * sides * cmath.phase(point)) for point in outline))
+
+    return max(range(3, 8), key=strength)
+
+
+def grid_of_cells(picture: Picture, columns: int, rows: int) -> list[list[bool]]:
+    """Return which cells of a drawn grid are white. The grid has a dark background."""
+    points = list(picture.dark_points())
+    left, top = min(x for x, _ in points), min(y for _, y in points)
+    width = (max(x for x, _ in points) + 1 - left) / columns
+    height = (max(y for _, y in points) + 1 - top) / rows
+
+    def is_white(column: int, row: int) -> bool:
+        return sum(picture.pixel(left + (column + 0.5) * width, top + (row + 0.5) * height)) > 3 * 200
+
+    return [[is_white(column, row) for column in range(columns)] for row in range(rows)]
+
+
+def towards(angle: float, length: float) -> tuple[float, float]:
+    """Return the offset of a point in a direction. Angles are in radians."""
+    return length * math.cos(angle), length * math.sin(angle)
