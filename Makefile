@@ -1,5 +1,5 @@
 # `make up` and `make test` work from a clean clone on a fresh Debian machine. On Ubuntu `make up` runs the container image.
-.PHONY: help install install-dev up test check bench conformance jobs-image test-jobs
+.PHONY: help install install-dev up test check bench conformance jobs-image test-jobs test-apps
 .PHONY: image image-all image-report test-image test-platform sbom aio-image test-aio lock clean
 .DEFAULT_GOAL := help
 BIN := .venv/bin
@@ -45,6 +45,9 @@ jobs-image: ## build the image for test jobs, with Docker or with ENGINE=podman
 
 test-jobs: install-dev ## hostile and ordinary jobs in real containers, with Docker and with Podman
 	@scripts/test-jobs
+
+test-apps: install-dev ## install real applications and work through tasks on them
+	@scripts/test-apps
 
 image: ## build the container image for this platform; ENGINE=docker or podman
 	@scripts/image $(ENGINE)
