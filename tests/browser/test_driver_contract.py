@@ -95,11 +95,6 @@ CONTRACT: list[tuple[Action, Callable[[Any], bool]]] = [
     (actions.Select(selector="#s", values=("2",)), has(selected=["2"])),
     (actions.Scroll(direction="down", amount=50), has(scrolled=True)),
     (actions.Scroll(direction="down", amount=50, selector="body"), has(scrolled=True)),
-    (actions.Wait(timeout=10), has(waited="timeout", ms=10)),
-    (actions.Wait(selector="#b", state="visible", timeout=5000), has(waited="selector")),
-    (actions.Wait(selector="#x", state="hidden", timeout=5000), has(waited="selector")),
-    (actions.Wait(selector="#none", state="hidden", timeout=5000), has(waited="selector")),
-    (actions.Wait(text="Heading", timeout=5000), has(waited="text")),
     (actions.WaitForUrl(url="**/*", timeout=5000), has_keys("url")),
     (actions.WaitForLoadState(state="load", timeout=5000), has_keys("state")),
     (actions.PageAction(action="reload"), has_keys("url")),
@@ -145,7 +140,6 @@ def test_a_tab_of_another_session_cannot_be_reached(session: Session) -> None:
 def test_failures_keep_their_wording(session: Session) -> None:
     """Results are derived from parts of these error texts."""
     expected = {
-        actions.Wait(text="never", timeout=50): "timed out",
         actions.ElementAction(action="click", selector="#none"): "Element not found",
         actions.Ping(): "",
     }

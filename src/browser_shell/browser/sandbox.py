@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 import anyio
@@ -17,11 +17,11 @@ from browser_shell.browser.driver.actions import (
     SwitchTab,
     driver_actions,
     file_action,
-    requested_sleep_ms,
 )
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
 from browser_shell.browser.page.commands import Effect, PageCommand, entry_of
+from browser_shell.browser.page.waiting import wait_for_first_controls
 from browser_shell.browser.page_commands import page_replaced, run_on_page
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.policy_errors import report_policy_denials
@@ -138,7 +138,7 @@ class BrowserSandbox:
         try:
             entry = entry_of(plan)
             if entry.run is not None and await self._has_refs(session, plan):
-                result = await self._run_on_page(session, plan, entry.run, entry.effect)
+                result = await self._run_on_page(session, plan, entry.run, entry.effect, deadline)
             else:
                 await self._bind_driver(session)
                 if session.active_target_id != previous_target:
@@ -167,7 +167,7 @@ class BrowserSandbox:
         return all(page.refs.has(operand) for operand in plan.operands if operand.startswith("@"))
 
     async def _run_on_page(
-        self, session: Session, plan: BrowserCommand, run: PageCommand, effect: Effect
+        self, session: Session, plan: BrowserCommand, run: PageCommand, effect: Effect, deadline: float
     ) -> CommandResult:
         """Run a command of the page table. Stop waiting when a dialog blocks the page or the tab closes.
 
@@ -176,7 +176,9 @@ class BrowserSandbox:
         watch = PageWatch(session, dialog_grace_seconds=_PAGE_DIALOG_GRACE_SECONDS)
         try:
             with watch:
-                return await run_on_page(await session.page(), plan, run, effect)
+                page = await session.page()
+                page.seconds_left = max(0.001, deadline - self.clock.monotonic() - _WAIT_MARGIN_SECONDS)
+                return await run_on_page(page, plan, run, effect)
         except DevToolsError as problem:
             # The event that reports a closed tab may arrive after the reply.
             with anyio.move_on_after(GONE_GRACE_SECONDS):
@@ -226,16 +228,17 @@ class BrowserSandbox:
         wait_ms = max(1, int((deadline - self.clock.monotonic() - _WAIT_MARGIN_SECONDS) * 1000))
         reply = await self._drive(session, plan, driver_actions(plan, wait_ms=wait_ms))
         result = await self._interpret_reply(session, plan, reply)
-        sleep_ms = requested_sleep_ms(plan)
-        if sleep_ms is not None and sleep_ms > wait_ms and result.error is None:
-            return CommandResult(
-                exit_code=ErrorCode.TIMEOUT.exit_code,
-                error=ErrorCode.TIMEOUT,
-                message=(
-                    f"{sleep_ms} ms exceed timeout_sec {plan.timeout_seconds}; waited {wait_ms} ms; the page stays open"
-                ),
-            )
+        if plan.name == "open" and result.error is None:
+            return await self._await_first_controls(session, result)
         return result
+
+    async def _await_first_controls(self, session: Session, result: CommandResult) -> CommandResult:
+        """Give a page that is built by scripts time to show its first controls."""
+        with suppress(DevToolsError, BrowserUnavailable), PageWatch(session, dialog_grace_seconds=0):
+            if await wait_for_first_controls(await session.page()):
+                return result
+        note = "the page shows no controls yet; if it is still loading, use wait --text TEXT or wait CSS"
+        return _with_notes(result, [note])
 
     async def _drive(self, session: Session, plan: BrowserCommand, actions: Sequence[Action]) -> DriverReply:
         """Run actions with the driver. Stop waiting when a dialog blocks the page or the tab closes.

@@ -1,8 +1,7 @@
 """Requests to agent-browser's daemon, and their construction from plans.
 
 Each kind of request is a dataclass with a closed set of fields, so client text can only ever be a value. The daemon
-itself accepts more keys: a `wait` with `function` runs JavaScript, and a `launch` with `initScripts` runs a local file.
-No class here has such a field.
+itself accepts more keys: a `launch` with `initScripts` runs a local file. No class here has such a field.
 """
 
 from __future__ import annotations
@@ -134,18 +133,6 @@ class Scroll(Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait(Action):
-    """Wait for an element, for a text, or, with neither, for the whole timeout."""
-
-    action: Literal["wait"] = "wait"
-    timeout: int
-    """Milliseconds."""
-    selector: str | None = None
-    state: str | None = None
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitForUrl(Action):
     action: Literal["waitforurl"] = "waitforurl"
     timeout: int
@@ -217,12 +204,6 @@ def file_action(plan: BrowserCommand, *, path: str, image_format: str, image_qua
         quality=image_quality,
         selector=_selector(plan) if plan.operands else None,
     )
-
-
-def requested_sleep_ms(plan: BrowserCommand) -> int | None:
-    """The milliseconds of a `wait MS`; None for every other command."""
-    operand = plan.operands[0] if plan.name == "wait" and plan.operands else ""
-    return int(operand) if operand.isascii() and operand.isdigit() else None
 
 
 def driver_selector(selector: str) -> str:
@@ -307,17 +288,9 @@ def _scroll(plan: BrowserCommand) -> Scroll:
 
 
 def _wait(plan: BrowserCommand, wait_ms: int) -> Action:
-    options, sleep_ms = plan.options, requested_sleep_ms(plan)
-    if sleep_ms is not None:
-        return Wait(timeout=min(sleep_ms, wait_ms))
-    if plan.operands:
-        # Not translated: the grammar accepts only CSS selectors here.
-        return Wait(timeout=wait_ms, selector=plan.operands[0], state=options.get("state", "visible"))
-    if "text" in options:
-        return Wait(timeout=wait_ms, text=options["text"])
-    if "url" in options:
-        return WaitForUrl(timeout=wait_ms, url=options["url"])
-    return WaitForLoadState(timeout=wait_ms, state=options["load"])
+    if "url" in plan.options:
+        return WaitForUrl(timeout=wait_ms, url=plan.options["url"])
+    return WaitForLoadState(timeout=wait_ms, state=plan.options["load"])
 
 
 def _on_page(name: PageActionName) -> Callable[[BrowserCommand], Action]:

@@ -32,7 +32,7 @@ _MAX_PID_FILE_BYTES = len("4194304\n")
 ALLOWED_ACTIONS = (
     *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
     *("click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "type", "keyboard", "press", "select"),
-    *("scroll", "wait", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
+    *("scroll", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
     *("screenshot", "pdf", "tab_switch", "stream_disable"),
 )
 """The allowlist of the daemon's action policy, a second layer: the server only sends the classes in `actions`."""

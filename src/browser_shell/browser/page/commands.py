@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TypeAlias
 
-from browser_shell.browser.page import pointer
+from browser_shell.browser.page import pointer, waiting
 from browser_shell.browser.page.page import Page
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject
@@ -54,7 +54,9 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
         "uncheck": Entry(verified_by="nothing"),
         "focus": Entry(verified_by="nothing"),
         "scroll": Entry(verified_by="nothing"),
-        "wait": Entry(verified_by="the condition"),
+        "wait for the load": Entry(verified_by="the condition"),
+        # The page: waits.
+        "wait": Entry(run=waiting.wait, verified_by="the condition"),
         # The page: acts with the mouse.
         "click": Entry(
             run=pointer.click, effect=Effect.CHANGE, verified_by="click event of the element, seen by a first listener"
@@ -73,4 +75,5 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
 
 def entry_of(plan: BrowserCommand) -> Entry:
     """Return the entry of a command that acts on a page."""
-    return COMMANDS[plan.name]
+    waits_for_load = plan.name == "wait" and not {"url", "load"}.isdisjoint(plan.options)
+    return COMMANDS["wait for the load" if waits_for_load else plan.name]

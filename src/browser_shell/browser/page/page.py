@@ -31,6 +31,8 @@ class Page:
         self.refs = refs
         self.notes: list[str] = []
         """Notes for the agent about the command that runs."""
+        self.seconds_left = 0.0
+        """Time that the command may take, from its start."""
         self.navigations = Navigations(top_frame_id=target_id)  # The id of a page target is that of its top frame.
         self.open_requests: set[str] = set()
         """Ids of script requests that have no response yet, while `Network` is enabled."""

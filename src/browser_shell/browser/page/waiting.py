@@ -20,17 +20,36 @@ FIRST_CONTROLS_MS = 3_000
 """Time that a page has to show its first controls after it was opened."""
 
 
-async def wait_for_text(page: Page, plan: BrowserCommand, *, wait_ms: int) -> JsonObject:
-    """Run `wait --text TEXT`: wait until a frame of the page shows the text. Raises: ActFailed after the time."""
+async def wait(page: Page, plan: BrowserCommand) -> JsonObject:
+    """Run `wait MS`, `wait CSS [--state visible|hidden]` or `wait --text TEXT`. Raises: ActFailed after the time."""
+    if "text" in plan.options:
+        return await _wait_for_text(page, plan)
+    if plan.operands[0].isascii() and plan.operands[0].isdigit():
+        return await _sleep(page, plan, int(plan.operands[0]))
+    return await _wait_for_element(page, plan)
+
+
+async def _sleep(page: Page, plan: BrowserCommand, milliseconds: int) -> JsonObject:
+    allowed = int(page.seconds_left * 1000)
+    await anyio.sleep(min(milliseconds, allowed) / 1000)
+    if milliseconds > allowed:
+        raise ActFailed(
+            ErrorCode.TIMEOUT,
+            f"{milliseconds} ms exceed timeout_sec {plan.timeout_seconds}; waited {allowed} ms; the page stays open",
+        )
+    return {"waited": "timeout", "ms": milliseconds}
+
+
+async def _wait_for_text(page: Page, plan: BrowserCommand) -> JsonObject:
+    """Wait until a frame of the page shows the text."""
     text = plan.options["text"]
-    await _until(page, wait_ms, lambda: (_HAS_TEXT, text), any_frame=True)
+    await _until(page, plan, lambda: (_HAS_TEXT, text), any_frame=True)
     return {"waited": "text", "text": text}
 
 
-async def wait_for_element(page: Page, plan: BrowserCommand, *, wait_ms: int) -> JsonObject:
-    """Run `wait CSS [--state visible|hidden]`. Raises: ActFailed after the time."""
+async def _wait_for_element(page: Page, plan: BrowserCommand) -> JsonObject:
     css, state = plan.operands[0], plan.options.get("state", "visible")
-    await _until(page, wait_ms, lambda: (load_script("wait_for_element"), css, state), any_frame=state == "visible")
+    await _until(page, plan, lambda: (load_script("wait_for_element"), css, state), any_frame=state == "visible")
     return {"waited": "selector" if state == "visible" else state, "selector": css}
 
 
@@ -43,12 +62,14 @@ async def wait_for_first_controls(page: Page) -> bool:
         return False  # The page went on to another document.
 
 
-async def _until(page: Page, wait_ms: int, request: Callable[[], tuple[JsonValue, ...]], *, any_frame: bool) -> None:
+async def _until(
+    page: Page, plan: BrowserCommand, request: Callable[[], tuple[JsonValue, ...]], *, any_frame: bool
+) -> None:
     """Call a page function in each frame until one returns true, or with `any_frame` off until all have.
 
     A frame whose document is replaced is documents again. Raises: ActFailed after the time.
     """
-    end = anyio.current_time() + wait_ms / 1000
+    end = anyio.current_time() + page.seconds_left
     while (rest_ms := int((end - anyio.current_time()) * 1000)) > 0:
         results: dict[str, bool] = {}
         frames = await page.frames()
@@ -78,4 +99,6 @@ async def _until(page: Page, wait_ms: int, request: Callable[[], tuple[JsonValue
         done = any(results.values()) if any_frame else len(results) == len(frames) and all(results.values())
         if done:
             return
-    raise ActFailed(ErrorCode.TIMEOUT, f"the condition was not met within {wait_ms / 1000:.1f} s; the page stays open")
+    raise ActFailed(
+        ErrorCode.TIMEOUT, f"the condition was not met within {plan.timeout_seconds} s; the page stays open"
+    )

@@ -22,7 +22,7 @@ GET_URL = PageAction(action="url")
 ALLOWED = (
     *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
     *("click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "type", "keyboard", "press", "select"),
-    *("scroll", "wait", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
+    *("scroll", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
     *("screenshot", "pdf", "tab_switch", "stream_disable"),
 )
 DAEMON = """
