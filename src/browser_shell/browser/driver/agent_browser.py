@@ -28,6 +28,8 @@ _MAX_DAEMON_BYTES = 512 * 1024 * 1024
 """A daemon runs outside the jail and stores what its pages write to their consoles. It needs 13 MB, and 270 MB for a
 screenshot of 62 MB, which is more than the server returns."""
 
+_TARGET_CLOSED = ("Session with given id not found", "No target with given id found")
+"""Parts of the errors of a start during which a page of another session closed. A daemon attaches to every page."""
 _MAX_PID_FILE_BYTES = len("4194304\n")
 ALLOWED_ACTIONS = (
     *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
@@ -67,6 +69,10 @@ def write_driver_files(settings: DriverSettings) -> None:
         path.chmod(0o444)
 
 
+class _OtherTargetClosed(SandboxUnavailable):
+    """The start failed because a page of another session closed. It works when it is repeated."""
+
+
 @dataclass(slots=True)
 class _Daemon:
     identity: orphans.ProcessIdentity
@@ -95,15 +101,21 @@ class AgentBrowserDriver:
         if daemon is not None and daemon.is_usable:
             return False
         await self.kill(name)
+        try:
+            self._daemons[name] = await self._start_on(name, target_id)
+        except _OtherTargetClosed:
+            self._daemons[name] = await self._start_on(name, target_id)
+        return True
+
+    async def _start_on(self, name: str, target_id: str) -> _Daemon:
         self._write_target_file(name, target_id)
         try:
-            self._daemons[name] = await self._start(name)
+            return await self._start(name)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await self._wait_for_pid_file(name)
                 await self.kill(name)
             raise
-        return True
 
     async def run(self, name: str, actions: Sequence[Action], *, seconds: float) -> DriverReply:
         """Run the actions in order up to the first failure, and return the last reply.
@@ -191,6 +203,8 @@ class AgentBrowserDriver:
         output = await spawn.run(self._start_command(name), seconds=_START_SECONDS)
         reply = parse_reply(output.stdout)
         identity = self._running_daemon(name)
+        if any(part in reply.error for part in _TARGET_CLOSED):
+            raise _OtherTargetClosed(f"the driver could not be started: {reply.error}")
         if not reply.success or output.exit_code != 0 or identity is None:
             raise SandboxUnavailable(f"the driver could not be started: {reply.error or 'no daemon'}")
         if not orphans.limit_memory(identity, _MAX_DAEMON_BYTES) or self._file(name, "stream").exists():

@@ -53,6 +53,12 @@ REPLIES = DAEMON.replace("SUCCESS", "True").replace("REPLY", 'b\'{"success":true
 NEVER_REPLIES = DAEMON.replace("SUCCESS", "True").replace("client.sendall(REPLY)", "time.sleep(60)")
 CLOSES_CONNECTIONS = DAEMON.replace("SUCCESS", "True").replace("client.sendall(REPLY)", "break\n    client.close()")
 REFUSES_TO_START = DAEMON.replace("SUCCESS", "False").replace("REPLY", "b''")
+MEETS_A_CLOSED_PAGE = DAEMON.replace('"no browser"', '"CDP error (Runtime.enable): Session with given id not found"')
+FAILS_ONCE = (
+    MEETS_A_CLOSED_PAGE.replace("SUCCESS", "is_second")
+    .replace("REPLY", "b''")
+    .replace("if os.fork():", "is_second = os.path.exists(place + '/started')\nif os.fork():")
+)
 KEEPS_ITS_CONTROL_PORT = REPLIES.replace("os.setsid()", "os.setsid(); open(place + '/a.stream', 'w').close()")
 DIES_AT_ITS_START = """
 import json, os, sys, time
@@ -124,6 +130,21 @@ async def test_one_daemon_serves_all_commands_of_a_session(
     for _ in range(3):
         assert (await driver.run("a", [GET_URL, GET_URL], seconds=20)).success
     assert len(started(tmp_path)) == 1
+
+
+async def test_a_start_that_met_a_closed_page_of_another_session_is_repeated(
+    driver: AgentBrowserDriver, program: Path, tmp_path: Path
+) -> None:
+    install(program, FAILS_ONCE)
+    assert await driver.make_ready("a", "target")
+    assert len(started(tmp_path)) == 2
+
+
+async def test_a_start_is_repeated_only_once(driver: AgentBrowserDriver, program: Path, tmp_path: Path) -> None:
+    install(program, MEETS_A_CLOSED_PAGE.replace("SUCCESS", "False").replace("REPLY", "b''"))
+    with pytest.raises(SandboxUnavailable, match="not found"):
+        await driver.make_ready("a", "target")
+    assert len(started(tmp_path)) == 2
 
 
 async def test_a_daemon_that_died_is_replaced_before_the_next_command(
