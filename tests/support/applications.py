@@ -59,6 +59,10 @@ class WidgetSite:
     def last(self, name: str) -> Any:
         return self.stored.get(name, [None])[-1]
 
+    def forget(self, name: str) -> None:
+        """Remove the stored values, so that those of an earlier run cannot pass for new ones."""
+        self.stored.pop(name, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Applications:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.applications import Applications
-from support.scripted_agent import Step, Task, TaskBuilder
+from support.scripted_agent import Task, TaskBuilder
 
 
 def _card(name: str) -> str:
@@ -13,6 +13,7 @@ def _card(name: str) -> str:
 
 
 def _move_cards(apps: Applications, page: str) -> Task:
+    apps.widgets.forget("board")
     return Task(
         goal="Move 'Mow lawn' to Doing, 'Bake bread', which is hidden by scrolling, to Done, and rank Alpha last.",
         calls=[
@@ -50,16 +51,16 @@ def arrange_the_floor_plan(apps: Applications, run: str) -> Task:
             for name, shape in shapes.items()
         }
 
-    box = "#stage"
+    apps.widgets.forget("plan")
     return Task(
-        goal="Drag the table and the lamp to new places on the canvas, and paint the chair blue with a double click.",
+        goal="Select the chair on the canvas, then drag the table and the lamp to new places.",
         calls=[
             [("open", apps.widgets.url(f"konva.html?{run}")), ("screenshot",)],
             [
-                ("click", "--at", "80,225", box),
+                ("click", "--at", "80,225", "#stage"),
                 ("wait", "--text", "Chair"),
-                ("drag", "--from", "90,160", "--to", "390,260"),
-                ("drag", "--from", "90,440", "--to", "290,140"),
+                ("drag", "--from", "89,146", "--to", "389,246"),
+                ("drag", "--from", "89,426", "--to", "289,126"),
             ],
         ],
         actual=plan,
@@ -74,6 +75,7 @@ def draw_a_diagram(apps: Applications, run: str) -> Task:
             for element in apps.widgets.last("scene") or []
         ]
 
+    apps.widgets.forget("scene")
     return Task(
         goal="Draw a rectangle and an ellipse on the canvas, and write a text below them.",
         calls=[
@@ -106,12 +108,22 @@ def wire_a_flow(apps: Applications, run: str) -> Task:
             return sorted(found)
         return [found["inject"]["name"], found["inject"]["wires"] == [[found["debug"]["id"]]]]
 
-    palette: list[Step] = [
-        ("drag", ".red-ui-palette-node[data-palette-type=inject]", "#red-ui-workspace-chart"),
-    ]
     return Task(
-        goal="Drag an inject and a debug node into the flow, name the first, wire them and deploy.",
-        calls=[[("open", apps.url("node_red")), ("wait", ".red-ui-palette-node"), ("snapshot", "-i")], palette],
+        goal="Drag an inject and a debug node into the flow, wire them, name the first, and deploy.",
+        calls=[
+            [("open", apps.url("node_red")), ("wait", ".red-ui-palette-node"), ("screenshot",)],
+            [
+                ("drag", "--from", "98,154", "--to", "350,200"),
+                ("drag", "--from", "66,194", "--to", "650,300"),
+                ("drag", ".red-ui-flow-port-output .red-ui-flow-port", ".red-ui-flow-port-input .red-ui-flow-port"),
+                ("dblclick", ".red-ui-flow-node-group[transform]"),
+                ("wait", "#node-input-name"),
+                ("fill", "#node-input-name", run),
+                ("click", "role=button name=Done"),
+                ("click", "#red-ui-header-button-deploy"),
+                ("wait", "--text", "Successfully deployed"),
+            ],
+        ],
         actual=nodes,
         expected=[run, True],
     )
@@ -122,4 +134,5 @@ TASKS: tuple[TaskBuilder, ...] = (
     move_cards_by_pointer,
     arrange_the_floor_plan,
     draw_a_diagram,
+    wire_a_flow,
 )

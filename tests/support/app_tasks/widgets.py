@@ -137,6 +137,7 @@ def edit_and_delete_people(apps: Applications, run: str) -> Task:
     def people() -> list[Any]:
         return apps.widgets.last("people") or []
 
+    apps.widgets.forget("people")
     return Task(
         goal="In the grid rename person 3, delete persons 5 and 7, and confirm.",
         calls=[
