@@ -70,6 +70,31 @@ def test_dblclick_sends_a_double_click(browser: Session, page: WatchedPage) -> N
     page.wait_for(["dblclick", "b", True])
 
 
+def test_a_click_at_a_point_moves_the_mouse_there_first(browser: Session, site: Site) -> None:
+    watched = site.watch(
+        """<div id="board" style="position: fixed; inset: 0"></div><script>
+        for (const kind of ["mousemove", "click"])
+          board.addEventListener(kind, (event) => report([kind, event.clientX, event.clientY]))</script>"""
+    )
+    browser.ok("open", watched.url)
+    answer = browser.ok("click", "--at", "150,90")
+    assert answer["on"] == "<div#board>"
+    assert watched.reports[-2:] == [["mousemove", 150, 90], ["click", 150, 90]]
+
+
+def test_drag_rests_at_its_end_for_pages_that_poll_the_pointer(browser: Session, site: Site) -> None:
+    """SortableJS polls every 50 ms and drops at the last polled place."""
+    watched = site.watch(
+        """<div id="a" style="height: 60px">a</div><div id="b" style="height: 60px">b</div><script>
+        let moved = 0
+        addEventListener("mousemove", (event) => { moved = event.timeStamp })
+        addEventListener("mouseup", (event) => report(event.timeStamp - moved > 100))</script>"""
+    )
+    browser.ok("open", watched.url)
+    browser.ok("drag", "#a", "#b")
+    assert watched.reports == [True]
+
+
 def test_hover_moves_the_mouse_without_a_click(browser: Session, page: WatchedPage) -> None:
     browser.ok("hover", "#other")
     page.wait_for(["mouseover", "other", True])

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+import anyio
+
 from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.page.elements import Element
 from browser_shell.browser.page.page import Page
@@ -22,6 +24,8 @@ _STILL_MS = 1_000
 _DRAG_STEPS = 12
 _DRAG_START_STEP = 2
 _DRAG_START_SECONDS = 0.05
+_DRAG_REST_SECONDS = 0.12
+"""Pause before the button is released. SortableJS polls the pointer every 50 ms and drops at the last polled place."""
 _SAME_PIXELS = 0.5
 _IS_HOVERED = "function () { return [this, ...(this.labels || [])].some((element) => element.matches(':hover')) }"
 _TAKES_PRESS_ONLY = "function () { return this.matches('select, iframe, frame, object, embed') }"
@@ -42,8 +46,10 @@ async def click(page: Page, plan: BrowserCommand) -> JsonObject:
     """Run `click SEL`, `click --at X,Y SEL` or `click --at X,Y`."""
     if not plan.operands:
         point = await window_point(page, plan.options["at"])
+        receiver = await _describe_at(page, point)
+        await _move(page, point)
         await _press(page, point, clicks=1)
-        return {"clicked": plan.options["at"], "on": await _describe_at(page, point)}
+        return {"clicked": plan.options["at"], "on": receiver}
     element = await page.element(plan.operands[0])
     await click_element(page, element, offset=_offset(plan))
     return {"clicked": plan.operands[0]}
@@ -305,6 +311,8 @@ async def _drag(page: Page, start: Point, end: Point) -> None:
             if page.dragged is not None:
                 await _drop(page, page.dragged, end)
                 break
+        else:
+            await anyio.sleep(_DRAG_REST_SECONDS)
         await page.send("Input.dispatchMouseEvent", _mouse("mouseReleased", end, count=1))
     finally:
         page.post("Input.setInterceptDrags", {"enabled": False})
