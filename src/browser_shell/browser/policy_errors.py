@@ -1,4 +1,4 @@
-"""Report a page that did not load because of the egress policy, with the rule that denied it."""
+"""Report a page that did not load because of the egress policy, or because its host did not accept a connection."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from browser_shell.browser.navigation_errors import EMPTY_WITH_STATUS
 from browser_shell.core.calls import CommandResult
-from browser_shell.core.decisions import NO_ANSWER_RULE, Denial, refusal_type
+from browser_shell.core.decisions import NO_ANSWER_RULE, UNREACHABLE_RULE, Denial, refusal_type
 from browser_shell.core.errors import ErrorCode
 
 _MAX_NOTES = 5
 _TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"
-"""Chromium's error when the proxy denies a host."""
+"""Chromium's error when the proxy denies an https connection, or cannot make it."""
+_UNREACHABLE_ADVICE = "Check the host and the port of the URL. If they are right, the server is down: try again later."
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,30}):")
 _ERROR_PAGE = "chrome-error:"
@@ -31,19 +33,24 @@ def report_policy_denials(
     cause = _cause(result, [denial for denial in denials if denial.at >= started_at])
     if cause is not None:
         return _denied(f"{_kind(cause)}: {cause.reason}", cause.rule_id), []
-    notes = [*dict.fromkeys(f"{_kind(d)}: {d.host} ({d.reason}; rule {d.rule_id})" for d in denials)]
+    refused = [denial for denial in denials if denial.rule_id != UNREACHABLE_RULE]
+    notes = [*dict.fromkeys(f"{_kind(d)}: {d.host} ({d.reason}; rule {d.rule_id})" for d in refused)]
     more = [f"{len(notes) - _MAX_NOTES} more connections were denied"] if len(notes) > _MAX_NOTES else []
     return _without_error_page(result), [*notes[:_MAX_NOTES], *more]
 
 
 def _kind(denial: Denial) -> str:
-    return "host not found" if denial.rule_id == NO_ANSWER_RULE else "blocked by egress policy"
+    kinds = {NO_ANSWER_RULE: "host not found", UNREACHABLE_RULE: "the page could not be loaded"}
+    return kinds.get(denial.rule_id, "blocked by egress policy")
 
 
 def _cause(result: CommandResult, denials: Sequence[Denial]) -> Denial | None:
     """The denial that made the command fail, or that replaced the page it opened."""
     if result.error is ErrorCode.COMMAND_FAILED and _TUNNEL_FAILED in result.message and denials:
         return denials[-1]
+    if result.error is ErrorCode.COMMAND_FAILED and EMPTY_WITH_STATUS in result.message:
+        # The proxy answers a plain http request with an empty page when the host does not accept a connection.
+        return next((denial for denial in reversed(denials) if denial.rule_id == UNREACHABLE_RULE), None)
     url = _text(result, "url")
     if result.error is not None or not url:
         return None
@@ -84,5 +91,7 @@ def _host_and_port(url: str) -> tuple[str, int]:
 
 
 def _denied(message: str, rule_id: str) -> CommandResult:
-    code = refusal_type(rule_id).code
-    return CommandResult(exit_code=code.exit_code, error=code, rule_id=rule_id, message=message)
+    unreachable = rule_id == UNREACHABLE_RULE
+    code = ErrorCode.COMMAND_FAILED if unreachable else refusal_type(rule_id).code
+    advice = _UNREACHABLE_ADVICE if unreachable else ""
+    return CommandResult(exit_code=code.exit_code, error=code, rule_id=rule_id, message=message, advice=advice)

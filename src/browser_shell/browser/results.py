@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
+from browser_shell.browser.navigation_errors import navigation_failed, net_error_in
 from browser_shell.core.calls import BrowserCommand, CommandResult
 from browser_shell.core.errors import ErrorCode
 
@@ -17,6 +18,8 @@ _NO_BROWSER = (
 )
 """Substrings of driver errors that mean that the browser has ended. The errors contain ports and addresses, so clients
 receive another message."""
+
+_NAVIGATION = frozenset({"open", "back", "forward", "reload"})
 
 _DIALOG_WARNING = "A JavaScript "
 
@@ -35,6 +38,8 @@ def succeeded(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
 
 def failed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
     """Return the result of a command that failed in the browser. It is no error of the server."""
+    if plan.name in _NAVIGATION and net_error_in(reply.error):
+        return navigation_failed(reply.error)
     code, message = _code_and_message(plan, reply)
     return CommandResult(exit_code=code.exit_code, error=code, message=message)
 

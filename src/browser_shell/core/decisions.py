@@ -12,6 +12,8 @@ IpAddress: TypeAlias = IPv4Address | IPv6Address
 
 NO_ANSWER_RULE = "dns.no_answer"
 """Rule id of a host name without addresses. Such a name is refused, but no policy forbids it."""
+UNREACHABLE_RULE = "connect.failed"
+"""Rule id of a connection that the policy allows and that the host does not accept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Requester:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denial:
-    """One refused connection. Path and query are left out because they may hold secrets."""
+    """A connection that was refused or could not be made. Path and query are left out: they may hold secrets."""
 
     requester: Requester
     at: float

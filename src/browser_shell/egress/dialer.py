@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import SocketStream
 
 from browser_shell.core.calls import UrlTarget
-from browser_shell.core.decisions import Decision, Denial, IpAddress, Requester
+from browser_shell.core.decisions import UNREACHABLE_RULE, Decision, Denial, IpAddress, Requester
 from browser_shell.core.errors import AuditUnavailable, CallRefused
 from browser_shell.core.ports import AuditLog, Clock, Resolver
 from browser_shell.core.records import AuditRecord, RecordKind
@@ -53,6 +53,7 @@ class Dialer:
     audit: AuditLog
     clock: Clock
     on_denial: Callable[[Denial], None]
+    """Called for every denied connection, and for one that the host does not accept (UNREACHABLE_RULE)."""
     connect: Callable[[str, int], Awaitable[SocketStream]] = anyio.connect_tcp
     """Connects to an address, never to a name: a second lookup could return an address that was not checked."""
 
@@ -67,13 +68,16 @@ class Dialer:
         if override is not None:
             addresses, port = [override.address], override.port
         await self._record(requester, _authority(target), RecordKind.EGRESS_CONNECT, rule_id="")
+        problem = "cannot be reached"
         for address in addresses[:_MAX_ADDRESSES_TRIED]:
             try:
                 with anyio.fail_after(_CONNECT_SECONDS):
                     return Dialled(target=target, stream=await self.connect(str(address), port))
-            except (OSError, TimeoutError):
-                continue
-        raise EgressFailed(f"{target.host} port {port} does not accept connections")
+            except OSError as error:  # TimeoutError is an OSError.
+                problem = _connect_problem(error)
+        reason = f"{target.host} port {target.port} {problem}"
+        self._report(requester, target, rule_id=UNREACHABLE_RULE, reason=reason)
+        raise EgressFailed(reason)
 
     async def check_plaintext_tunnel(self, requester: Requester, url: str) -> None:
         """Check whether an open tunnel may carry something other than TLS. Raises: EgressDenied.
@@ -107,18 +111,21 @@ class Dialer:
 
     async def _deny(self, requester: Requester, target: UrlTarget, decision: Decision) -> NoReturn:
         """Report and record a denial. Raises: EgressDenied."""
+        self._report(requester, target, rule_id=decision.rule_id, reason=decision.reason)
+        await self._record(requester, _authority(target), RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
+        raise EgressDenied(decision)
+
+    def _report(self, requester: Requester, target: UrlTarget, *, rule_id: str, reason: str) -> None:
         self.on_denial(
             Denial(
                 requester=requester,
                 at=self.clock.monotonic(),
                 host=target.host,
                 port=target.port,
-                rule_id=decision.rule_id,
-                reason=decision.reason,
+                rule_id=rule_id,
+                reason=reason,
             )
         )
-        await self._record(requester, _authority(target), RecordKind.MCP_NETWORK_BLOCKED, rule_id=decision.rule_id)
-        raise EgressDenied(decision)
 
     async def _record(self, requester: Requester, host: str, kind: RecordKind, *, rule_id: str) -> None:
         """Raises: EgressDenied when the record cannot be written. An unrecorded connection is not opened."""
@@ -138,6 +145,14 @@ class Dialer:
             raise EgressDenied(
                 Decision(allowed=False, rule_id="audit.unavailable", reason="the audit log cannot be written")
             ) from error
+
+
+def _connect_problem(error: OSError) -> str:
+    """Describe why a connection failed. `anyio.connect_tcp` raises an OSError from the original one."""
+    cause = error.__cause__ or error
+    if isinstance(cause, ConnectionRefusedError):
+        return "refused the connection"
+    return f"did not answer within {_CONNECT_SECONDS:g} s" if isinstance(error, TimeoutError) else "cannot be reached"
 
 
 def _authority(target: UrlTarget) -> str:

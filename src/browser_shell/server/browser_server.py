@@ -29,7 +29,7 @@ from browser_shell.browser.sandbox import BrowserSandbox
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.access import Activity, HumanControl
-from browser_shell.core.decisions import Denial, refusal_type
+from browser_shell.core.decisions import UNREACHABLE_RULE, Denial, refusal_type
 from browser_shell.core.errors import ConfigurationInvalid
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.egress.denials import DenialAudit, RecentDenials
@@ -218,7 +218,8 @@ def build_browser(
 
     def on_denial(denial: Denial) -> None:
         denials.add(denial)
-        show_activity(denial_activity(denial, at=clock.wall()))
+        if denial.rule_id != UNREACHABLE_RULE:
+            show_activity(denial_activity(denial, at=clock.wall()))
 
     denial_audit = DenialAudit(audit=audit, clock=clock)
     dialer = Dialer(rules=policy, resolver=resolver, audit=denial_audit, clock=clock, on_denial=on_denial)

@@ -27,7 +27,14 @@ def failed(message: str) -> CommandResult:
     return CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED, message=message)
 
 
+def unreachable(host: str = "dead.example", port: int = 80) -> Denial:
+    requester = Requester(subject="alice", session_id="s1")
+    reason = f"{host} port {port} refused the connection"
+    return Denial(requester=requester, at=STARTED_AT, host=host, port=port, rule_id="connect.failed", reason=reason)
+
+
 TUNNEL = failed("Navigation failed: net::ERR_TUNNEL_CONNECTION_FAILED")
+EMPTY = failed("Navigation failed: net::ERR_HTTP_RESPONSE_CODE_FAILURE")
 
 
 @pytest.mark.parametrize(
@@ -58,6 +65,26 @@ def test_a_page_whose_host_does_not_resolve_has_its_own_error_code(result: Comma
     assert (reported.error, reported.exit_code) == (ErrorCode.NAME_NOT_RESOLVED, 1)
     assert reported.rule_id == "dns.no_answer"
     assert notes == []
+
+
+@pytest.mark.parametrize("result", [TUNNEL, EMPTY, arrived_at("http://dead.example/")])
+def test_a_host_that_accepts_no_connection_is_named_with_a_next_step(result: CommandResult) -> None:
+    reported, notes = report_policy_denials(result, [unreachable("cdn.example"), unreachable()], STARTED_AT)
+    assert (reported.error, reported.exit_code, reported.rule_id) == (ErrorCode.COMMAND_FAILED, 1, "connect.failed")
+    assert "dead.example port 80 refused the connection" in reported.message
+    assert "port" in reported.advice
+    assert notes == []
+
+
+def test_an_empty_page_with_a_status_has_nothing_to_do_with_denied_connections() -> None:
+    reported, notes = report_policy_denials(EMPTY, [a_denial()], STARTED_AT)
+    assert reported is EMPTY
+    assert len(notes) == 1
+
+
+def test_unreachable_hosts_of_resources_are_not_listed() -> None:
+    result = arrived_at("http://page.example/")
+    assert report_policy_denials(result, [unreachable("cdn.example")], STARTED_AT) == (result, [])
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from ipaddress import ip_address
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketStream
 
 from browser_shell.core.errors import AuditUnavailable
 from browser_shell.core.records import AuditRecord, RecordKind
@@ -15,6 +17,7 @@ from browser_shell.egress.denials import RecentDenials
 from browser_shell.egress.dialer import EgressDenied, EgressFailed, SystemResolver
 from support.egress import ALICE, RecordingConnect, ScriptedResolver, make_dialer, responding, running_origin
 from support.fakes import RecordingAudit, SilentResolver
+from support.faulty_servers import closed_port
 
 PUBLIC, OTHER_PUBLIC = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 
@@ -53,6 +56,38 @@ async def test_at_most_four_addresses_are_tried() -> None:
     with pytest.raises(EgressFailed):
         await make_dialer(resolver=resolver, connect=connect).dial(ALICE, "http://a.example/")
     assert len(connect.dialled) == 4
+
+
+async def refuse(host: str, port: int) -> SocketStream:
+    return await anyio.connect_tcp("127.0.0.1", closed_port())
+
+
+async def unreachable(host: str, port: int) -> SocketStream:
+    raise OSError(errno.EHOSTUNREACH, "No route to host")
+
+
+async def never(host: str, port: int) -> SocketStream:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("connect", "problem"),
+    [(refuse, "refused the connection"), (never, "did not answer within 0.01 s"), (unreachable, "cannot be reached")],
+)
+async def test_a_host_that_accepts_no_connection_is_reported_and_not_recorded_as_denied(
+    monkeypatch: pytest.MonkeyPatch, connect: Any, problem: str
+) -> None:
+    monkeypatch.setattr("browser_shell.egress.dialer._CONNECT_SECONDS", 0.01 if connect is never else 5)
+    denials, audit = RecentDenials(), RecordingAudit()
+    resolver = ScriptedResolver({"a.example": [[PUBLIC]]})
+    with pytest.raises(EgressFailed):
+        await make_dialer(resolver=resolver, connect=connect, audit=audit, on_denial=denials.add).dial(
+            ALICE, "https://a.example/"
+        )
+    (report,) = denials.since(ALICE, 0)
+    assert (report.rule_id, report.reason) == ("connect.failed", f"a.example port 443 {problem}")
+    assert audit.kinds == ["EGRESS_CONNECT"]
 
 
 @pytest.mark.promise("egress:one-denied-answer")

@@ -108,7 +108,8 @@ async def test_unreachable_host_is_a_bad_gateway_without_a_body(request_: bytes)
         received = await proxy.exchange(request_)
     assert received.startswith(b"HTTP/1.1 502")
     assert body_of(received) == b""
-    assert proxy.denied_rules() == []
+    assert proxy.denied_rules() == ["connect.failed"]
+    assert proxy.audit.kinds == ["EGRESS_CONNECT"]
 
 
 async def test_half_closed_tunnel_still_carries_the_other_direction() -> None:
