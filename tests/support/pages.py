@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -67,6 +68,7 @@ class Site:
 
     port: int
     host: str = "127.0.0.1"
+    scheme: str = "http"
     pages: dict[str, Answer] = field(default_factory=dict)
     headers: dict[str, dict[str, str]] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class Site:
 
     @property
     def origin(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        return f"{self.scheme}://{self.host}:{self.port}"
 
     def add(self, path: str, answer: Answer, headers: dict[str, str] | None = None, *, status: int = 200) -> str:
         """Add a page and return its URL. A `Location` header makes it a redirect."""
@@ -113,8 +115,8 @@ class Site:
 
 
 @contextmanager
-def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
-    """Serve until the end of the block. `/slow/60` responds after 60 seconds."""
+def running_site(host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> Iterator[Site]:
+    """Serve until the end of the block, with `tls` over https. `/slow/60` responds after 60 seconds."""
     stopped = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -154,7 +156,10 @@ def running_site(host: str = "127.0.0.1") -> Iterator[Site]:
             return  # Connections of a killed browser fail.
 
     server = QuietServer((host, 0), Handler)
-    site = Site(port=server.server_address[1], host=host)
+    if tls is not None:
+        # The handshake is part of the first read, in the thread of the connection.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    site = Site(port=server.server_address[1], host=host, scheme="http" if tls is None else "https")
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

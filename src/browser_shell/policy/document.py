@@ -65,6 +65,12 @@ def _plain_directory(path: str) -> str:
     return path
 
 
+def _absolute_file(path: str) -> str:
+    if not PurePosixPath(path).is_absolute() or "\0" in path:
+        raise ValueError("must be an absolute path of a file")
+    return path
+
+
 Host: TypeAlias = Annotated[str, AfterValidator(canonical_host)]
 HostSuffix: TypeAlias = Annotated[str, AfterValidator(canonical_suffix)]
 ExemptAddress: TypeAlias = Annotated[str, AfterValidator(_valid_exemption)]
@@ -75,6 +81,7 @@ Subject: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
 JobToolName: TypeAlias = Annotated[str, AfterValidator(_known_job_tool)]
 LimitedTool: TypeAlias = Literal["browser-shell", "run_playwright", "run_pytest"]
 Directory: TypeAlias = Annotated[str, AfterValidator(_plain_directory)]
+PemFile: TypeAlias = Annotated[str, AfterValidator(_absolute_file)]
 CallsPerMinute: TypeAlias = Annotated[int, Field(ge=1, le=100_000)]
 CallsPerDay: TypeAlias = Annotated[int, Field(ge=1, le=10_000_000)]
 ConcurrentCalls: TypeAlias = Annotated[int, Field(ge=1, le=1_000)]
@@ -116,6 +123,14 @@ class OpenSection(_Section):
             if duplicates:
                 raise ValueError(f"names the same host twice: {', '.join(duplicates)}")
         return value
+
+
+class BrowserSection(_Section):
+    """Certificates that the browser accepts. A warning about a certificate cannot be bypassed."""
+
+    trust_certificates: tuple[PemFile, ...] = ()
+    """PEM files with certificates of private authorities that the browser trusts, for every host. The server reads
+    them at its start; a file that is missing or wrong stops the start."""
 
 
 class CommandsSection(_Section):
@@ -336,6 +351,8 @@ class PolicyDocument(_Section):
     """Version of the file format."""
     open: OpenSection = OpenSection()
     """URLs that the browser may open."""
+    browser: BrowserSection = BrowserSection()
+    """Certificates that the browser accepts."""
     commands: CommandsSection = CommandsSection()
     """Subcommands that clients may use."""
     output: OutputSection = OutputSection()

@@ -24,7 +24,7 @@ def test_a_yaml_file_may_begin_with_a_brace() -> None:
 @pytest.mark.parametrize(
     ("data", "path", "known"),
     [
-        ({"opne": {}}, "opne is an unknown key", "open, commands, output, sessions"),
+        ({"opne": {}}, "opne is an unknown key", "open, browser, commands, output, sessions"),
         ({"open": {"allow_host": []}}, "open.allow_host is an unknown key", "allow_hosts"),
         ({"limits": {"calls": 1}}, "limits.calls is an unknown key", "calls_per_minute, calls_per_day"),
         ({"limits": {"budget": {"elapsed": 1}}}, "limits.budget.elapsed is an unknown key", "elapsed_seconds"),

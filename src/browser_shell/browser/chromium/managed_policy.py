@@ -40,6 +40,7 @@ _CONSTANT: JsonObject = {
     "PrintingEnabled": False,
     "PromotionalTabsEnabled": False,
     "QuicAllowed": False,
+    "SSLErrorOverrideAllowed": False,
     "SafeBrowsingProtectionLevel": 0,
     "SearchSuggestEnabled": False,
     "SyncDisabled": True,
@@ -54,18 +55,20 @@ _CONSTANT: JsonObject = {
 }
 
 
-def managed_policy(allow_schemes: tuple[str, ...]) -> JsonObject:
-    """Return the policy that allows pages of these URL schemes."""
+def managed_policy(allow_schemes: tuple[str, ...], trusted_certificates: tuple[str, ...] = ()) -> JsonObject:
+    """Return the policy that allows pages of these URL schemes and trusts these authorities (base64 of DER)."""
     allowed: list[JsonValue] = [f"{scheme}://*" for scheme in allow_schemes]
-    return {**_CONSTANT, "URLAllowlist": allowed}
+    return {**_CONSTANT, "CACertificates": list(trusted_certificates), "URLAllowlist": allowed}
 
 
-def write_managed_policy(directory: Path, allow_schemes: tuple[str, ...]) -> None:
+def write_managed_policy(
+    directory: Path, allow_schemes: tuple[str, ...], trusted_certificates: tuple[str, ...] = ()
+) -> None:
     """Write the policy below `directory`, in the layout that Chromium expects below /etc/chromium. Raises: OSError."""
     managed = directory / "policies" / "managed"
     managed.mkdir(parents=True, exist_ok=True)
     for path in (directory, directory / "policies", managed):
         path.chmod(0o755)
     with create_file(managed / "browser-shell.json") as file:
-        file.write(json.dumps(managed_policy(allow_schemes), indent=1).encode())
+        file.write(json.dumps(managed_policy(allow_schemes, trusted_certificates), indent=1).encode())
         os.fchmod(file.fileno(), 0o644)

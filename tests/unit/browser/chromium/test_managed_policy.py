@@ -26,6 +26,7 @@ from browser_shell.browser.chromium.managed_policy import managed_policy, write_
         ("NetworkPredictionOptions", 2),
         ("PrintingEnabled", False),
         ("QuicAllowed", False),
+        ("SSLErrorOverrideAllowed", False),
         ("SafeBrowsingProtectionLevel", 0),
         ("SyncDisabled", True),
         ("WebRtcIPHandling", "disable_non_proxied_udp"),
@@ -53,6 +54,13 @@ def test_allowed_schemes_come_from_the_policy_document(schemes: tuple[str, ...],
     assert {"*", "chrome://*", "chrome-untrusted://*", "devtools://*", "file://*", "view-source:*", "data:*"} <= {
         str(entry) for entry in blocked
     }
+
+
+@pytest.mark.parametrize("certificates", [(), ("AAAA", "BBBB")])
+def test_trusted_authorities_are_those_of_the_server(certificates: tuple[str, ...]) -> None:
+    policy = managed_policy(("https",), certificates)
+    assert policy["CACertificates"] == list(certificates)
+    assert "SSLErrorOverrideAllowedForOrigins" not in policy
 
 
 def test_every_account_can_read_the_policy(tmp_path: Path) -> None:
