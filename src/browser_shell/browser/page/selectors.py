@@ -10,7 +10,7 @@ from browser_shell.browser.page.elements import Element
 from browser_shell.browser.page.frames import Frame
 from browser_shell.browser.page.scripts import load_script
 from browser_shell.core.errors import ActFailed, ErrorCode
-from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.core.json_values import JsonObject
 
 if TYPE_CHECKING:
     from browser_shell.browser.page.page import Page
@@ -88,31 +88,24 @@ def _kind(selector: str) -> tuple[str, str]:
 
 async def _nodes_by_role(page: Page, frame: Frame, role: str, name: str | None) -> list[int]:
     """Return backend node ids with this role: those with exactly this name, else those that contain it."""
-    root = await page.element_from(frame, "function () { return document.documentElement }", label="the page")
-    if root is None:
-        return []
-    nodes: list[JsonObject] = []
-    for chromium_role in _CHROMIUM_ROLES.get(role, (role,)):
-        reply = await page.send(
-            "Accessibility.queryAXTree",
-            {"objectId": root.object_id, "role": chromium_role},
-            session=frame.cdp_session,
-        )
-        found = reply.get("nodes")
-        nodes += [node for node in found if isinstance(node, dict)] if isinstance(found, list) else []
+    # `Accessibility.queryAXTree` never answers for a frame of another origin that is scrolled out of view.
+    reply = await page.send("Accessibility.getFullAXTree", {"frameId": frame.frame_id}, session=frame.cdp_session)
+    found, roles = reply.get("nodes"), _CHROMIUM_ROLES.get(role, (role,))
+    nodes = [node for node in found if isinstance(node, dict)] if isinstance(found, list) else []
+    nodes = [node for node in nodes if _text(node, "role") in roles]
     visible_nodes = [
         node for node in nodes if not node.get("ignored") and isinstance(node.get("backendDOMNodeId"), int)
     ]
     if name is not None:
         wanted = " ".join(name.split())
-        exact = [node for node in visible_nodes if _name(node) == wanted]
-        visible_nodes = exact or [node for node in visible_nodes if wanted.casefold() in _name(node).casefold()]
+        exact = [node for node in visible_nodes if _text(node, "name") == wanted]
+        visible_nodes = exact or [node for node in visible_nodes if wanted.casefold() in _text(node, "name").casefold()]
     return [int(str(node["backendDOMNodeId"])) for node in visible_nodes]
 
 
-def _name(node: JsonObject) -> str:
-    name: JsonValue = node.get("name")
-    return " ".join(str(name.get("value", "")).split()) if isinstance(name, dict) else ""
+def _text(node: JsonObject, key: str) -> str:
+    value = node.get(key)
+    return " ".join(str(value.get("value", "")).split()) if isinstance(value, dict) else ""
 
 
 async def _not_found(page: Page, selector: str) -> ActFailed:

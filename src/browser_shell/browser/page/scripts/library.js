@@ -1,7 +1,8 @@
 // Functions shared by all page functions, installed once per document as `browserShell`.
 // Runs in an isolated world: it sees the same DOM as the page, and the page sees none of this.
 (() => {
-  if (globalThis.browserShell) return;
+  // The first document of a frame may be replaced while its window stays.
+  if (globalThis.browserShell?.document === document) return;
 
   // --- Elements -----------------------------------------------------------------------------------------------------
 
@@ -169,6 +170,7 @@
 
   const NOISE_MS = 1500;
   const NOISE_COUNT = 3;
+  const SAME_TASK_MS = 5;
   // A node that changed this often before the act changes by itself, for example a clock.
   const ATTRIBUTES = [
     "hidden", "disabled", "open", "checked", "class", "value", "src", "href", "selected", "readonly", "title",
@@ -183,19 +185,23 @@
   let watch = null;
 
   const isNoise = (element) => {
-    for (const node of [element, element?.parentNode]) {
-      const times = (node && history.get(node)) || [];
-      if (times.length >= NOISE_COUNT && times.every((time) => watch.start - time < NOISE_MS)) return true;
-    }
-    return false;
+    const times = history.get(element) || [];
+    return times.length >= NOISE_COUNT && times.every((time) => watch.start - time < NOISE_MS);
+  };
+
+  const remember = (element, now) => {
+    const times = history.get(element) || [];
+    // What the parser adds is no noise, and changes of one task count once.
+    if (document.readyState === "loading" || now - (times.at(-1) ?? -Infinity) < SAME_TASK_MS) return;
+    history.set(element, [...times, now].slice(-NOISE_COUNT));
   };
 
   const noteChange = (node) => {
-    const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentNode;
+    const element = node.nodeType === Node.ELEMENT_NODE ? node : node.parentNode || node;
     const now = performance.now();
     if (!watch) {
-      if (element) history.set(element, [...(history.get(element) || []), now].slice(-NOISE_COUNT));
-    } else if (!element || !isNoise(element)) {
+      remember(element, now);
+    } else if (!isNoise(element)) {
       watch.changes += 1;
       watch.last = now;
       watch.check?.();
@@ -265,37 +271,36 @@
     return { count: found.length, reached: found.filter((entry) => entry.reached).length, on: found.at(-1)?.on || "" };
   };
 
-  const report = () => {
+  const report = (current) => {
     const focus = deepActiveElement();
     return {
-      changed: Boolean(watch) && (watch.changes > 0 || watch.url !== location.href),
-      focus: watch && focus !== watch.focus && isField(focus) ? describe(focus) : "",
+      changed: current.changes > 0 || current.url !== location.href,
+      focus: focus !== current.focus && isField(focus) ? describe(focus) : "",
     };
   };
 
   // Wait for the first change, at most `first` milliseconds; with `quiet`, until nothing has changed for that long.
   const settle = (first, quiet, cap) =>
     new Promise((resolve) => {
-      if (!watch) return resolve({ changed: false, focus: "" });
+      const current = watch; // A later act may begin before this wait has ended.
+      if (!current) return resolve({ changed: false, focus: "" });
       const start = performance.now();
       let timer = 0;
       const finish = () => {
-        clearTimeout(timer);
-        const result = report();
-        disarm();
-        resolve(result);
+        current.check = null;
+        resolve(report(current));
+        if (watch === current) disarm();
       };
-      watch.check = () => {
+      current.check = () => {
         clearTimeout(timer);
-        const elapsed = performance.now() - start;
-        const changed = report().changed;
-        const idle = performance.now() - Math.max(watch.last, watch.start);
+        const now = performance.now(), elapsed = now - start, { changed } = report(current);
+        const idle = now - Math.max(current.last, current.start);
         if (elapsed >= cap) return finish();
         if (quiet === 0 ? changed || elapsed >= first : elapsed >= first && (!changed || idle >= quiet)) return finish();
         const rest = quiet > 0 && changed ? Math.max(quiet - idle, first - elapsed) : first - elapsed;
-        timer = setTimeout(watch.check, Math.max(1, Math.min(rest, cap - elapsed)));
+        timer = setTimeout(() => current.check?.(), Math.max(1, Math.min(rest, cap - elapsed)));
       };
-      watch.check();
+      current.check();
     });
 
   observeRoot(document);
@@ -332,7 +337,7 @@
   const hasText = (text) => Boolean(document.body) && document.body.innerText.includes(text);
 
   globalThis.browserShell = {
-    parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
+    document, parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
     elementAt, waitUntilStill, arm, disarm, events, report, settle, until, nextFrame, hasText,
   };
 })()
