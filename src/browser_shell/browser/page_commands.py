@@ -46,6 +46,8 @@ async def _describe(page: Page, data: JsonObject, change: Change, *, effect: Eff
         data = {**data, "url": url, "title": title}
         if change.document and len(page.refs):
             page.notes.append("the page was replaced; take a new snapshot before you use refs")
+    elif effect is Effect.CHANGE and change.on_canvas and not change.changed:
+        page.notes.append("a canvas received it; take a screenshot to see whether the drawing changed")
     elif effect is Effect.CHANGE:
         data = {**data, "changed": change.changed}
     if change.focus and effect is Effect.CHANGE:

@@ -56,6 +56,8 @@ class Navigations:
     top_frame_id: str
     pending: set[str] = field(default_factory=set)
     """Frames whose new document has not arrived yet, and the top frame until its document is parsed."""
+    requested: set[str] = field(default_factory=set)
+    """Those of `pending` that were requested and have not started yet."""
     started: int = 0
     """Number of navigations to another document that started since the tab was attached."""
 
@@ -72,7 +74,13 @@ class Navigations:
                     return False
                 self.started += frame_id not in self.pending
                 self.pending.add(frame_id)
-            case "Page.frameStoppedLoading" | "Page.frameClearedScheduledNavigation":
+                (self.requested.discard if event.method == "Page.frameStartedNavigating" else self.requested.add)(
+                    frame_id
+                )
+            case "Page.frameClearedScheduledNavigation" if frame_id in self.requested:
+                self.pending.discard(frame_id)
+                self.requested.discard(frame_id)
+            case "Page.frameStoppedLoading":
                 self.pending.discard(frame_id)
             case "Page.frameNavigated":
                 navigated = _frame_id(params.get("frame"))

@@ -21,6 +21,10 @@ from browser_shell.core.json_values import JsonObject
 
 _STILL_MS = 1_000
 """Time that a moving element has to stop before it is clicked while it moves."""
+_SIZE_MS = 500
+"""Time that an element has to get a size, for example while its picture loads."""
+_FRAME_TRIES = 10
+_FRAME_PAUSE_SECONDS = 0.03
 _DRAG_STEPS = 12
 _DRAG_START_STEP = 2
 _DRAG_START_SECONDS = 0.05
@@ -126,7 +130,7 @@ async def point_of(
     if scroll:
         await _scroll_into_view(page, element)
     try:
-        return await _locate(page, element, offset)
+        return await _located(page, element, offset)
     except ActFailed as problem:
         if not scroll or problem.code is not ErrorCode.ELEMENT_COVERED:
             raise
@@ -134,8 +138,20 @@ async def point_of(
         for block in ("center", "end", "start"):
             await element.call(f"function () {{ this.scrollIntoView({{block: '{block}', behavior: 'instant'}}) }}")
             with suppress(ActFailed):
-                return await _locate(page, element, offset)
+                return await _located(page, element, offset)
         raise
+
+
+async def _located(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
+    """Locate an element. The documents around a frame scroll some time later than the frame itself."""
+    await element.call("function (ms) { return browserShell.untilSized(this, ms) }", _SIZE_MS)
+    point = await _locate(page, element, offset)
+    for _ in range(_FRAME_TRIES if element.frame.parent_id else 0):
+        await anyio.sleep(_FRAME_PAUSE_SECONDS)
+        before, point = point, await _locate(page, element, offset)
+        if point.is_close_to(before):
+            break
+    return point
 
 
 async def _scroll_into_view(page: Page, element: Element) -> None:
@@ -281,8 +297,8 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
     down, click, double = (
         (entry if isinstance(entry, dict) else {} for entry in seen) if isinstance(seen, list) else ({}, {}, {})
     )
-    expected = double if clicks > 1 else click
-    if expected.get("reached") or (down.get("reached") and not connected):
+    removed_by_press = clicks == 1 and down.get("reached") and not connected
+    if (double if clicks > 1 else click).get("reached") or removed_by_press:
         return
     receiver = (click if click.get("count") else down).get("on") or "no element"
     if down.get("reached"):

@@ -39,6 +39,8 @@ class Change:
     changed: bool = False
     focus: str = ""
     """Description of the field that has the focus now; empty unless it moved."""
+    on_canvas: bool = False
+    """Whether a canvas received the act. It may have been redrawn, which changes no element."""
     still_loading: bool = False
     before: Sequence[Frame] = field(default_factory=tuple)
 
@@ -63,6 +65,7 @@ class ChangeWatch:
             for frame in self._frames[:_MAX_FRAMES]:
                 tasks.start_soon(self._settle_frame, frame, first, quiet, reports, tasks.cancel_scope)
         change.changed = any(report.get("changed") for report in reports)
+        change.on_canvas = any(report.get("drawn") for report in reports)
         change.focus = next((str(report["focus"]) for report in reports if report.get("focus")), "")
         if waits_for_change or quiet:
             await self._wait_for_navigation(change, quiet=quiet)

@@ -16,6 +16,11 @@ from browser_shell.core.json_values import JsonObject, JsonValue
 
 _HAS_TEXT = "function (text, ms) { return browserShell.until(() => browserShell.hasText(text), ms) }"
 _POLL_SECONDS = 1.0
+_MAX_FRAMES = 5
+_IS_LARGE = """function () {
+  const box = this.getBoundingClientRect();
+  return box.width >= 100 && box.height >= 50 && browserShell.isVisible(this);
+}"""
 FIRST_CONTROLS_MS = 3_000
 """Time that a page has to show its first controls after it was opened."""
 
@@ -54,12 +59,27 @@ async def _wait_for_element(page: Page, plan: BrowserCommand) -> JsonObject:
 
 
 async def wait_for_first_controls(page: Page) -> bool:
-    """Wait until the page shows something to act on or has become quiet. Return whether it has."""
-    try:
-        frame = await page.top_frame()
-        return bool(await page.call_function(frame, load_script("first_controls"), FIRST_CONTROLS_MS))
-    except (DevToolsError, ActFailed):
-        return False  # The page went on to another document.
+    """Wait until the page and its visible frames show something to act on or have become quiet.
+
+    Return whether all have.
+    """
+    end = anyio.current_time() + FIRST_CONTROLS_MS / 1000
+    ready: list[bool] = []
+
+    async def wait_in(frame: Frame) -> None:
+        rest_ms = int((end - anyio.current_time()) * 1000)
+        try:
+            owner = await page.owner(frame)
+            if owner is None or await owner.call(_IS_LARGE):
+                ready.append(bool(await page.call_function(frame, load_script("first_controls"), max(rest_ms, 1))))
+        except (DevToolsError, ActFailed):
+            ready.append(False)  # The page went on to another document.
+
+    await wait_in(await page.top_frame())
+    async with anyio.create_task_group() as tasks:
+        for frame in (await page.frames())[1:_MAX_FRAMES]:
+            tasks.start_soon(wait_in, frame)
+    return all(ready)
 
 
 async def _until(

@@ -149,6 +149,12 @@
     return hit;
   };
 
+  // Wait, for a bounded time, until an element that is not hidden has a size.
+  const untilSized = async (element, milliseconds) => {
+    const end = performance.now() + milliseconds;
+    while (!boxes(element).length && element.checkVisibility() && performance.now() < end) await nextFrame();
+  };
+
   // Wait until the element has the same box in two frames of the animation, for a bounded time.
   const waitUntilStill = async (element, milliseconds) => {
     const start = performance.now();
@@ -235,6 +241,7 @@
     } else {
       const viaLabel = Boolean(label) && Boolean(watch.target) && label.control === watch.target;
       watch.events.push({ event, type: event.type, reached: reached || viaLabel, on: describe(path[0]) });
+      watch.drawn ||= path[0] instanceof HTMLCanvasElement;
     }
   };
 
@@ -254,7 +261,7 @@
     for (const root of roots) if (!observed.has(root)) { observed.add(root); observeRoot(root); }
     watch = {
       target: target || null, roots, start: performance.now(), changes: 0, last: 0, events: [],
-      url: location.href, focus: deepActiveElement(), check: null,
+      url: location.href, focus: deepActiveElement(), check: null, drawn: false,
     };
   };
 
@@ -276,6 +283,7 @@
     return {
       changed: current.changes > 0 || current.url !== location.href,
       focus: focus !== current.focus && isField(focus) ? describe(focus) : "",
+      drawn: current.drawn, // A canvas may have been redrawn, which changes no element.
     };
   };
 
@@ -338,6 +346,6 @@
 
   globalThis.browserShell = {
     document, parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
-    elementAt, waitUntilStill, arm, disarm, events, report, settle, until, nextFrame, hasText,
+    elementAt, untilSized, waitUntilStill, arm, disarm, events, report, settle, until, nextFrame, hasText,
   };
 })()
