@@ -161,7 +161,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
         "is": {"visible": _ONE_ELEMENT, "enabled": _ONE_ELEMENT, "checked": _ONE_ELEMENT},
         # acting
         "click": _ELEMENT_OR_POINT,
-        "dblclick": _ONE_ELEMENT,
+        "dblclick": _ELEMENT_OR_POINT,
         "hover": _ELEMENT_OR_POINT,
         "drag": Shape(
             operands=(Operand(SELECTOR, at_least=0, at_most=2),),

@@ -48,6 +48,7 @@ def test_the_table_has_exactly_the_specified_subcommands() -> None:
         (("snapshot", "-i", "--from", "0"), (), {"interactive": "", "from": "0"}),
         (("snapshot", "--from", "9999999"), (), {"from": "9999999"}),
         (("dblclick", "#a"), ("#a",), {}),
+        (("dblclick", "--at", "5,6"), (), {"at": "5,6"}),
         (("fill", "#q", ""), ("#q", ""), {}),
         (("fill", "#q", "--cdp"), ("#q", "--cdp"), {}),
         (("type", "#q", "--clear"), ("#q", "--clear"), {}),

@@ -48,22 +48,24 @@ class Point:
 
 async def click(page: Page, plan: BrowserCommand) -> JsonObject:
     """Run `click SEL`, `click --at X,Y SEL` or `click --at X,Y`."""
+    return await _click(page, plan, clicks=1)
+
+
+async def dblclick(page: Page, plan: BrowserCommand) -> JsonObject:
+    """Run `dblclick SEL`, `dblclick --at X,Y SEL` or `dblclick --at X,Y`: two full clicks."""
+    return await _click(page, plan, clicks=2)
+
+
+async def _click(page: Page, plan: BrowserCommand, *, clicks: int) -> JsonObject:
     if not plan.operands:
         point = await window_point(page, plan.options["at"])
         receiver = await _describe_at(page, point)
         await _move(page, point)
-        await _press(page, point, clicks=1)
+        await _press(page, point, clicks=clicks)
         return {"clicked": plan.options["at"], "on": receiver}
     element = await page.element(plan.operands[0])
-    await click_element(page, element, offset=_offset(plan))
+    await click_element(page, element, clicks=clicks, offset=_offset(plan))
     return {"clicked": plan.operands[0]}
-
-
-async def dblclick(page: Page, plan: BrowserCommand) -> JsonObject:
-    """Run `dblclick SEL`: two full clicks."""
-    element = await page.element(plan.operands[0])
-    await click_element(page, element, clicks=2)
-    return {"double_clicked": plan.operands[0]}
 
 
 async def hover(page: Page, plan: BrowserCommand) -> JsonObject:
