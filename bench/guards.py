@@ -18,10 +18,11 @@ from browser_shell.core.calls import Principal, ToolCall
 from browser_shell.core.ports import AuditLog, Limits
 from browser_shell.hooks.chain import standard_chain
 from browser_shell.limits.gate import LimitsGate, open_gate
-from browser_shell.pipeline import ExecutionRunner, Pipeline
+from browser_shell.pipeline import Pipeline
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.loading import policy_from
 from browser_shell.policy.rules import UrlPolicy
+from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import SystemClock, new_call_id
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry

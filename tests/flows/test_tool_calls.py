@@ -11,9 +11,10 @@ from jsonschema import Draft202012Validator
 
 from browser_shell.core.calls import Attachment, CommandResult
 from browser_shell.core.errors import BrowserUnavailable, ErrorCode
-from browser_shell.core.ports import Runner
+from browser_shell.core.ports import StepRunner
 from browser_shell.hooks.chain import standard_chain
-from browser_shell.pipeline import ExecutionRunner, Pipeline
+from browser_shell.pipeline import Pipeline
+from browser_shell.runner import ExecutionRunner
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 from support.fake_hooks import CrashingAfterHook
@@ -37,7 +38,7 @@ from support.wire import Connect, call_params
 RESULT_KEYS = {"session_id", "exit_code", "stdout", "stderr"}
 
 
-def pipeline_with_real_tool(sandbox: Runner) -> Pipeline:
+def pipeline_with_real_tool(sandbox: StepRunner) -> Pipeline:
     return Pipeline(
         registry=ToolRegistry([BrowserShellTool()]),
         limits=NoLimits(),
@@ -60,7 +61,7 @@ async def test_tools_list_has_one_tool_with_closed_schemas(connect: Connect) -> 
     (tool,) = first["result"]["tools"]
     assert tool["name"] == "browser-shell"
     assert tool["inputSchema"]["additionalProperties"] is False
-    assert set(tool["inputSchema"]["properties"]) == {"session_id", "argv", "timeout_sec"}
+    assert set(tool["inputSchema"]["properties"]) == {"session_id", "argv", "then", "timeout_sec"}
     assert set(tool["outputSchema"]["properties"]) == RESULT_KEYS
     assert tool["outputSchema"]["additionalProperties"] is False
     assert set(tool["annotations"]) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -44,6 +45,9 @@ class ShellTool:
 
     def describe(self) -> ToolDescription:
         return a_description(self.name)
+
+    def split(self, arguments: JsonValue) -> Sequence[JsonValue]:
+        return (arguments,)
 
     def plan(self, arguments: JsonValue) -> ContainerJob:
         return ContainerJob(name="run_shell", runner=JobRunner.PYTEST, timeout_seconds=1)

@@ -29,12 +29,14 @@ from browser_shell.core.ports import (
     Policy,
     ReportProgress,
     Resolver,
-    Runner,
+    StepRunner,
     ToolDescription,
 )
 from browser_shell.core.records import AuditRecord, Receipt, RecordKind
 from browser_shell.hooks.chain import HookChain
-from browser_shell.pipeline import ExecutionRunner, Pipeline
+from browser_shell.pipeline import Pipeline
+from browser_shell.policy.arguments import split_steps
+from browser_shell.runner import ExecutionRunner
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
 
@@ -71,6 +73,9 @@ class FakeTool:
     def describe(self) -> ToolDescription:
         return a_description(self.name)
 
+    def split(self, arguments: JsonValue) -> Sequence[JsonValue]:
+        return split_steps(arguments)
+
     def plan(self, arguments: JsonValue) -> BrowserCommand:
         if not isinstance(arguments, dict) or set(arguments) - {"session_id", "argv", "timeout_sec"}:
             raise ArgumentsInvalid("unknown field", rule_id="arguments.fields")
@@ -89,10 +94,14 @@ class FakeTool:
 
 
 class UnlimitedLease:
-    """A lease without limits, which records its settlements."""
+    """A lease without limits, which records its settlements and the steps after the first."""
 
     def __init__(self) -> None:
         self.settled: list[CommandResult | None] = []
+        self.continued: list[tuple[ToolCall, CommandResult | None]] = []
+
+    async def begin(self, step: ToolCall, *, after: CommandResult | None = None) -> None:
+        self.continued.append((step, after))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -108,7 +117,7 @@ class NoLimits:
 
     leases: list[UnlimitedLease] = field(default_factory=list)
 
-    async def admit(self, call: ToolCall) -> UnlimitedLease:
+    async def admit(self, call: ToolCall, *, steps: int = 1) -> UnlimitedLease:
         self.leases.append(UnlimitedLease())
         return self.leases[-1]
 
@@ -198,10 +207,20 @@ class RecordingSandbox:
 
     result: CommandResult = field(default_factory=lambda: CommandResult(exit_code=0, data={"ok": True}))
     ran: list[tuple[Principal, BrowserCommand]] = field(default_factory=list)
+    is_held: bool = False
+    """Whether a call with several steps runs now."""
 
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
         self.ran.append((call.principal, plan))
         return self.result
+
+    @asynccontextmanager
+    async def hold(self, call: ToolCall, plan: BrowserCommand) -> AsyncIterator[RecordingSandbox]:
+        self.is_held = True
+        try:
+            yield self
+        finally:
+            self.is_held = False
 
 
 @dataclass
@@ -268,13 +287,20 @@ def a_plan(name: str = "snapshot", *operands: str, options: Mapping[str, str] | 
     return BrowserCommand(session_id="s1", name=name, operands=operands, options=options or {}, timeout_seconds=30)
 
 
-def a_call(*argv: str, tool: str = "browser-shell", session_id: JsonValue = "s1", subject: str = "local") -> ToolCall:
+def a_call(
+    *argv: str,
+    tool: str = "browser-shell",
+    session_id: JsonValue = "s1",
+    subject: str = "local",
+    then: Sequence[Sequence[str]] | None = None,
+) -> ToolCall:
     words: list[JsonValue] = list(argv or ("snapshot",))
+    further: dict[str, JsonValue] = {} if then is None else {"then": [list(step) for step in then]}
     return ToolCall(
         call_id="call-1",
         principal=Principal(subject=subject),
         tool=tool,
-        arguments={"session_id": session_id, "argv": words},
+        arguments={"session_id": session_id, "argv": words, **further},
     )
 
 
@@ -286,7 +312,7 @@ def a_pipeline(
     policy: Policy | None = None,
     resolver: Resolver | None = None,
     audit: AuditLog | None = None,
-    sandbox: Runner | None = None,
+    sandbox: StepRunner | None = None,
     human: HumanControl | None = None,
     show_activity: Callable[[Activity], None] | None = None,
     clock: Clock | None = None,

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from browser_shell.core.calls import BrowserCommand, CommandResult, ToolCall
 from browser_shell.core.ports import ReportProgress
+from support.fakes import RecordingSandbox
 from support.raw_http import NO_ANSWER, Answer, answers_in, exchange, head
 from support.tokens import Keys
 
@@ -20,7 +21,7 @@ JSON = [("Content-Type", "application/json"), ("Accept", "application/json, text
 
 
 @dataclass
-class RememberingSandbox:
+class RememberingSandbox(RecordingSandbox):
     """A browser that does nothing but remember where each session of each subject is."""
 
     places: dict[tuple[str, str], str] = field(default_factory=dict)

@@ -16,9 +16,10 @@ from browser_shell.jobs.evidence import RunCloser
 from browser_shell.jobs.run_store import RunFacts, RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
-from browser_shell.pipeline import ExecutionRunner, Pipeline
+from browser_shell.pipeline import Pipeline
 from browser_shell.policy.jobs import JobPolicy
 from browser_shell.policy.loading import policy_from
+from browser_shell.runner import ExecutionRunner
 from browser_shell.tools.job_tools import job_tools
 from browser_shell.tools.registry import ToolRegistry
 from support.fake_engine import IMAGE, ScriptedEngine

@@ -20,11 +20,11 @@ from browser_shell.policy.loading import policy_from
 from browser_shell.server.common import SystemClock, new_call_id
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry
-from support.fakes import a_pipeline
+from support.fakes import RecordingSandbox, a_pipeline
 from support.loopback_server import serving
 
 
-class WaitingSandbox:
+class WaitingSandbox(RecordingSandbox):
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
         if plan.name == "wait":
             await anyio.sleep(int(plan.operands[0]) / 1000)

@@ -19,7 +19,8 @@ from browser_shell.http.server import listen_on, serve_listener
 from browser_shell.http.tokens import NoAuth
 from browser_shell.mcp_server.stdio import run_stdio
 from browser_shell.ops.metrics import Metrics
-from browser_shell.pipeline import ExecutionRunner, Pipeline
+from browser_shell.pipeline import Pipeline
+from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import cancel_on_signal
 from browser_shell.tools.browser_shell import BrowserShellTool
 from browser_shell.tools.registry import ToolRegistry

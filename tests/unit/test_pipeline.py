@@ -12,9 +12,12 @@ import pytest
 from browser_shell import pipeline as pipeline_module
 from browser_shell.core.calls import Attachment, BrowserCommand, CommandResult, Principal, ToolCall
 from browser_shell.core.errors import (
+    ActFailed,
+    AuditUnavailable,
     BrowserShellError,
     BrowserUnavailable,
     CallRefused,
+    DialogOpen,
     ErrorCode,
     ExecutionTimedOut,
     PolicyBlocked,
@@ -22,9 +25,9 @@ from browser_shell.core.errors import (
     TryLater,
     UnknownTool,
 )
+from browser_shell.core.json_values import JsonValue
 from browser_shell.core.ports import Hook, ReportProgress
-from browser_shell.core.records import RecordKind
-from browser_shell.pipeline import ExecutionRunner
+from browser_shell.core.records import AuditRecord, RecordKind
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.server.common import SystemClock
@@ -35,6 +38,7 @@ from support.fake_hooks import CrashingAfterHook, CrashingBeforeHook, NamingHook
 from support.fakes import (
     BrokenSandbox,
     FakeClock,
+    FakePerson,
     FakePolicy,
     FakeResolver,
     FullDiskAudit,
@@ -468,7 +472,7 @@ async def test_a_refused_subcommand_has_an_additional_record(
     assert "s3cret" not in repr(audit.records)
 
 
-class ProgressRunner:
+class ProgressRunner(RecordingSandbox):
     """Reports progress with a secret in the message."""
 
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
@@ -521,11 +525,6 @@ async def test_a_job_that_never_started_names_no_run(tmp_path: Path) -> None:
     assert not bench.run_directory.exists()
 
 
-async def test_a_plan_without_a_backend_is_an_error() -> None:
-    pipeline = replace(a_pipeline(), runner=ExecutionRunner())
-    assert (await pipeline.handle(a_call())).error is ErrorCode.DRIVER_UNAVAILABLE
-
-
 async def test_activity_lists_each_call_without_typed_text_or_paths() -> None:
     activity = RecordingActivity()
     pipeline = a_pipeline(
@@ -556,3 +555,279 @@ async def test_activity_lists_failed_calls_by_their_error_name() -> None:
         ("", "INVALID_ARGUMENTS"),
     ]
     assert activity.entries[0].detail == "a.example host.blocked"
+
+
+class ScriptedSandbox(RecordingSandbox):
+    """Returns the next result, or raises the next error, for each plan."""
+
+    def __init__(self, *script: CommandResult | Exception) -> None:
+        super().__init__()
+        self.script = list(script)
+        self.was_held: list[bool] = []
+
+    async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+        self.ran.append((call.principal, plan))
+        self.was_held.append(self.is_held)
+        end = self.script.pop(0) if self.script else self.result
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    @property
+    def names(self) -> list[str]:
+        return [plan.name for _, plan in self.ran]
+
+
+def steps_of(audit: RecordingAudit, kind: str) -> list[int | None]:
+    return [record.step for record in audit.records if record.kind.value == kind]
+
+
+async def test_steps_run_in_order_in_a_session_that_is_held() -> None:
+    data = [CommandResult(exit_code=0, data={"n": number}) for number in range(3)]
+    audit, sandbox = RecordingAudit(), ScriptedSandbox(*data)
+    call = a_call("open", "https://a.example/", then=[["fill", "#a", "x"], ["click", "#b"]])
+    outcome = await a_pipeline(audit=audit, sandbox=sandbox).handle(call)
+    assert (outcome.exit_code, outcome.stdout, outcome.stderr) == (0, '[{"n":0},{"n":1},{"n":2}]\n', "")
+    assert sandbox.names == ["open", "fill", "click"]
+    assert sandbox.was_held == [True] * 3
+    assert not sandbox.is_held
+    assert [plan.next_step for _, plan in sandbox.ran] == ["fill", "click", ""]
+    assert audit.kinds == ["MCP_TOOL_CALL"] * 3 + ["SANDBOX_EXEC", "TOOL_FINISHED"] * 3
+    assert [(record.step, record.subcommand) for record in audit.records[3:]] == [
+        *((1, "open"), (1, "open"), (2, "fill"), (2, "fill"), (3, "click"), (3, "click"))
+    ]
+    assert {record.call_id for record in audit.records} == {"call-1"}
+
+
+async def test_a_call_with_one_step_holds_nothing_and_has_no_step_number() -> None:
+    audit, sandbox = RecordingAudit(), ScriptedSandbox()
+    for call in (a_call("back"), a_call("back", then=[])):
+        outcome = await a_pipeline(audit=audit, sandbox=sandbox).handle(call)
+        assert outcome.stdout == '{"ok":true}\n'
+    assert sandbox.was_held == [False, False]
+    assert {record.step for record in audit.records} == {None}
+    assert audit.kinds == RAN + RAN
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED, message="no"),
+        DialogOpen("a confirm dialog"),
+        ActFailed(ErrorCode.PAGE_CHANGED, "@e1 belongs to an earlier page"),
+        ExecutionTimedOut("late"),
+        RuntimeError("bug"),
+    ],
+    ids=lambda end: type(end).__name__,
+)
+async def test_a_step_that_fails_stops_the_steps_after_it(end: CommandResult | Exception) -> None:
+    audit, sandbox = RecordingAudit(), ScriptedSandbox(CommandResult(exit_code=0, data=1), end)
+    call = a_call("back", then=[["click", "#a"], ["click", "#b"], ["click", "#c"]])
+    outcome = await a_pipeline(audit=audit, sandbox=sandbox).handle(call)
+    assert sandbox.names == ["back", "click"]
+    assert outcome.error is not None
+    assert (outcome.exit_code, outcome.stdout) == (outcome.error.exit_code, "[1]\n")
+    assert outcome.stderr.startswith(f"{outcome.error.name}: step 2 of 4 (click): ")
+    assert "; 2 steps did not run\n" in outcome.stderr
+    ends = [(record.step, record.error) for record in audit.records if record.kind is RecordKind.TOOL_FINISHED]
+    assert ends == [(1, ""), (2, outcome.error.name), (3, "NOT_RUN"), (4, "NOT_RUN")]
+    assert steps_of(audit, "SANDBOX_EXEC") == [1, 2]
+
+
+@pytest.mark.promise("steps:judged-before-the-first-runs")
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (["open", "https://bad.example/"], ErrorCode.POLICY_BLOCKED),
+        (["open", "file:///etc/passwd"], ErrorCode.POLICY_BLOCKED),
+        (["eval", "1"], ErrorCode.POLICY_BLOCKED),
+        (["click", "--session", "x"], ErrorCode.INVALID_ARGUMENTS),
+        (["press", "Foo"], ErrorCode.INVALID_ARGUMENTS),
+        ([""], ErrorCode.INVALID_ARGUMENTS),
+    ],
+)
+async def test_a_refused_step_refuses_the_whole_call(step: list[str], error: ErrorCode) -> None:
+    audit, sandbox = RecordingAudit(), RecordingSandbox()
+    pipeline = a_pipeline(
+        registry=ToolRegistry([BrowserShellTool()]),
+        policy=FakePolicy(blocked_hosts=frozenset({"bad.example"})),
+        audit=audit,
+        sandbox=sandbox,
+    )
+    outcome = await pipeline.handle(a_call("open", "https://a.example/", then=[["back"], step, ["close"]]))
+    assert (outcome.error, outcome.exit_code, outcome.stdout) == (error, error.exit_code, "")
+    assert outcome.stderr.startswith(f"{error.name}: step 3 of 4")
+    assert "1 step did not run" in outcome.stderr
+    assert sandbox.ran == []
+    assert steps_of(audit, "POLICY_BLOCKED") == [3]
+    assert steps_of(audit, "SANDBOX_EXEC") == []
+    assert [record.error for record in audit.records[-4:]] == ["NOT_RUN", "NOT_RUN", error.name, "NOT_RUN"]
+
+
+async def test_malformed_steps_are_refused_as_one_call() -> None:
+    audit, sandbox = RecordingAudit(), RecordingSandbox()
+    pipeline = a_pipeline(registry=ToolRegistry([BrowserShellTool()]), audit=audit, sandbox=sandbox)
+    outcome = await pipeline.handle(a_call("back", then=[["back"]] * 13))
+    assert (outcome.error, outcome.rule_id) == (ErrorCode.INVALID_ARGUMENTS, "arguments.then")
+    assert sandbox.ran == []
+    assert audit.kinds == REFUSED
+
+
+async def test_hooks_see_each_step_as_a_call_of_its_own() -> None:
+    seen: list[JsonValue] = []
+
+    class WatchingHook:
+        async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+            assert isinstance(call.arguments, dict)
+            assert "then" not in call.arguments
+            seen.append(call.arguments["argv"])
+            return plan
+
+        async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
+            return replace(result, data=f"{plan.name} {call.step}")
+
+    outcome = await a_pipeline(hooks=[WatchingHook()]).handle(a_call("back", then=[["forward"]]))
+    assert seen == [["back"], ["forward"]]
+    assert json.loads(outcome.stdout) == ["back 1", "forward 2"]
+
+
+async def test_a_hook_that_refuses_one_step_refuses_the_call() -> None:
+    class NoPdf:
+        async def before(self, call: ToolCall, plan: BrowserCommand) -> BrowserCommand:
+            if plan.name == "pdf":
+                raise CallRefused("no documents", rule_id="acme.pdf")
+            return plan
+
+    sandbox = RecordingSandbox()
+    outcome = await a_pipeline(hooks=[NoPdf()], sandbox=sandbox).handle(a_call("back", then=[["pdf"]]))
+    assert (outcome.rule_id, sandbox.ran) == ("acme.pdf", [])
+    assert outcome.stderr.startswith("POLICY_BLOCKED: step 2 of 2 (pdf): no documents (rule acme.pdf)")
+
+
+async def test_an_after_hook_that_fails_stops_the_steps() -> None:
+    sandbox = RecordingSandbox()
+    outcome = await a_pipeline(hooks=[CrashingAfterHook()], sandbox=sandbox).handle(a_call("back", then=[["back"]]))
+    assert (outcome.error, len(sandbox.ran)) == (ErrorCode.HOOK_FAILED, 1)
+
+
+@pytest.mark.promise("view:agents-wait")
+async def test_a_takeover_stops_the_steps() -> None:
+    person, audit = FakePerson(), RecordingAudit()
+
+    class TakingOver(RecordingSandbox):
+        async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+            person.seconds = 9 if plan.name == "click" else 0
+            return await super().run(call, plan, report_progress)
+
+    sandbox = TakingOver()
+    call = a_call("back", then=[["click", "#a"], ["fill", "#b", "s3cret"], ["close"]])
+    outcome = await a_pipeline(sandbox=sandbox, human=person, audit=audit).handle(call)
+    assert (outcome.error, outcome.retry_after_seconds) == (ErrorCode.HUMAN_IN_CONTROL, 9)
+    assert outcome.stderr.startswith("HUMAN_IN_CONTROL: step 3 of 4 (fill): ")
+    assert len(sandbox.ran) == 2
+    assert steps_of(audit, "POLICY_BLOCKED") == [3]
+
+
+@pytest.mark.promise("audit:no-record-no-run")
+async def test_a_step_that_cannot_be_recorded_does_not_run() -> None:
+    class FullAtSecondStep(RecordingAudit):
+        async def record(self, record: AuditRecord) -> None:
+            if record.step == 2 and record.kind is RecordKind.SANDBOX_EXEC:
+                raise AuditUnavailable("no space left")
+            await super().record(record)
+
+    sandbox = RecordingSandbox()
+    outcome = await a_pipeline(audit=FullAtSecondStep(), sandbox=sandbox).handle(a_call("back", then=[["forward"]]))
+    assert (outcome.error, outcome.stdout) == (ErrorCode.AUDIT_UNAVAILABLE, '[{"ok":true}]\n')
+    assert len(sandbox.ran) == 1
+
+
+async def test_every_step_counts_against_the_rate() -> None:
+    sandbox = RecordingSandbox()
+    pipeline = a_pipeline(limits=a_local_gate(calls_per_minute=4), sandbox=sandbox)
+    assert (await pipeline.handle(a_call("back", then=[["forward"], ["back"]]))).exit_code == 0
+    refused = await pipeline.handle(a_call("back", then=[["forward"]]))
+    assert (refused.error, refused.rule_id, refused.stdout) == (ErrorCode.RATE_LIMITED, "limits.rate", "")
+    assert len(sandbox.ran) == 3
+    assert (await pipeline.handle(a_call("back"))).exit_code == 0
+
+
+async def test_a_step_that_fails_too_often_stops_further_calls_with_it() -> None:
+    failing = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED, message="no")
+
+    class FailingClicks(RecordingSandbox):
+        async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+            result = await super().run(call, plan, report_progress)
+            return failing if plan.name == "click" else result
+
+    sandbox = FailingClicks()
+    pipeline = a_pipeline(limits=a_local_gate(budget={"max_retries": 1}), sandbox=sandbox)
+    call = a_call("hover", "#a", then=[["click", "#a"], ["back"]])
+    errors = [(await pipeline.handle(call)).error for _ in range(3)]
+    assert errors == [ErrorCode.COMMAND_FAILED, ErrorCode.COMMAND_FAILED, ErrorCode.BUDGET_EXCEEDED]
+    assert (await pipeline.handle(a_call("click", "#a"))).error is ErrorCode.BUDGET_EXCEEDED
+    assert [plan.name for _, plan in sandbox.ran] == ["hover", "click", "hover", "click", "hover"]
+
+
+async def test_a_refused_later_step_counts_against_its_budget() -> None:
+    pipeline = a_pipeline(
+        limits=a_local_gate(budget={"max_retries": 0}), policy=FakePolicy(blocked_hosts=frozenset({"bad.example"}))
+    )
+    call = a_call("back", then=[["open", "https://bad.example/"]])
+    assert [(await pipeline.handle(call)).error for _ in range(2)] == [
+        ErrorCode.POLICY_BLOCKED,
+        ErrorCode.BUDGET_EXCEEDED,
+    ]
+
+
+async def test_a_lease_of_several_steps_is_settled_once() -> None:
+    limits = NoLimits()
+    await a_pipeline(limits=limits).handle(a_call("back", then=[["forward"], ["reload"]]))
+    (lease,) = limits.leases
+    assert len(lease.settled) == 1
+    assert [(step.step, after is not None) for step, after in lease.continued] == [(2, True), (3, True)]
+
+
+@pytest.mark.promise("audit:cancelled-is-recorded")
+async def test_a_cancelled_call_with_steps_ends_each_of_them_in_the_log() -> None:
+    audit, sandbox = RecordingAudit(), HangingSandbox()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(a_pipeline(audit=audit, sandbox=sandbox).handle, a_call("back", then=[["forward"]]))
+        with anyio.fail_after(5):
+            await sandbox.started.wait()
+        tasks.cancel_scope.cancel()
+    assert not sandbox.is_held
+    ends = [(record.step, record.error) for record in audit.records if record.kind is RecordKind.TOOL_FINISHED]
+    assert ends == [(1, "CANCELLED"), (2, "NOT_RUN")]
+
+
+async def test_steps_share_the_time_after_which_the_runner_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_module, "RUNNER_GRACE_SECONDS", 0)
+    clock = FakeClock()
+
+    class SlowThenHanging(HangingSandbox):
+        async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
+            if plan.name == "back":
+                clock.advance(29.99)
+                return self.result
+            return await super().run(call, plan, report_progress)
+
+    with anyio.fail_after(10):
+        outcome = await a_pipeline(sandbox=SlowThenHanging(), clock=clock).handle(a_call("back", then=[["forward"]]))
+    assert outcome.error is ErrorCode.TIMEOUT
+    assert outcome.stderr.startswith("TIMEOUT: step 2 of 2 (forward)")
+
+
+async def test_activity_lists_the_steps_that_were_reached() -> None:
+    activity = RecordingActivity()
+    failing = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED, message="no")
+    pipeline = a_pipeline(show_activity=activity.add, sandbox=ScriptedSandbox(CommandResult(exit_code=0), failing))
+    await pipeline.handle(a_call("back", then=[["click", "#a"], ["forward"]]))
+    assert [(entry.what, entry.result) for entry in activity.entries] == [("back", "ok"), ("click", "COMMAND_FAILED")]
+
+
+async def test_typed_text_of_a_step_is_only_in_its_own_record() -> None:
+    audit = RecordingAudit()
+    await a_pipeline(audit=audit).handle(a_call("back", then=[["fill", "#pin", "s3cret"]]))
+    assert "s3cret" not in repr(audit.records)
+    assert [(record.step, record.text.reveal()) for record in audit.records if record.text] == [(2, "s3cret")]

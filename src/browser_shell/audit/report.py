@@ -42,6 +42,7 @@ _REFUSALS = frozenset({RecordKind.POLICY_BLOCKED.value, RecordKind.MCP_NETWORK_B
 _NOT_RUN = frozenset(
     {"INVALID_ARGUMENTS", "POLICY_BLOCKED", "SESSION_LIMIT", "HUMAN_IN_CONTROL", "HOOK_FAILED"}
     | {"RATE_LIMITED", "BUDGET_EXCEEDED", "LIMITS_UNAVAILABLE", "AUDIT_UNAVAILABLE"}
+    | {"NOT_RUN"}  # a step after or before another one that failed or was refused
 )
 _OUTCOMES = ("ok", "refused", "failed")
 _RECORD_COLUMNS = {
@@ -52,6 +53,7 @@ _RECORD_COLUMNS = {
     "session": "session_id",
     "call": "call_id",
     "tool": "tool",
+    "#step": "step",
     "command": "subcommand",
     "host": "host",
     "rule": "rule_id",

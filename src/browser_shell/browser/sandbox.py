@@ -95,10 +95,9 @@ class BrowserSandbox:
         """
         deadline = self.clock.monotonic() + plan.timeout_seconds
         async with AsyncExitStack() as stack:
-            session = None
-            with anyio.move_on_after(plan.timeout_seconds):
+            with anyio.move_on_after(plan.timeout_seconds) as waiting:
                 session = await stack.enter_async_context(self.sessions.hold(call.principal.subject, plan.session_id))
-            if session is None:
+            if waiting.cancelled_caught:
                 raise _timed_out(plan, has_started=False)
             yield HeldSession(sandbox=self, session=session, deadline=deadline)
 

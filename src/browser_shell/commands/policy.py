@@ -152,19 +152,24 @@ async def _print_all(stdin: BinaryIO, stdout: TextIO, policy: PolicyDocument, ex
 async def _judge(case: JsonObject, case_id: JsonValue, policy: PolicyDocument, resolver: Resolver) -> Verdict:
     rules = UrlPolicy(policy_from(case["policy"], source="policy of the case") if "policy" in case else policy)
     case_resolver = GivenAnswers(answers=_given_answers(case["dns"])) if "dns" in case else resolver
-    command = _plan(case, rules)
-    lookups = {host: await case_resolver.resolve(host) for host in rules.hosts_to_resolve(command)}
-    href = command.targets[0].href if command.targets else ""
-    return Verdict(case_id=case_id, decision=rules.decide(command, lookups), href=href, lookups=lookups)
+    commands = _plans(case, rules)
+    hosts = dict.fromkeys(host for command in commands for host in rules.hosts_to_resolve(command))
+    lookups = {host: await case_resolver.resolve(host) for host in hosts}
+    decisions = [rules.decide(command, lookups) for command in commands]
+    href = next((command.targets[0].href for command in commands if command.targets), "")
+    # The first refused step decides. If there is none, the last step stands for the call.
+    decision = next((decision for decision in decisions if not decision.allowed), decisions[-1])
+    return Verdict(case_id=case_id, decision=decision, href=href, lookups=lookups)
 
 
-def _plan(case: JsonObject, rules: UrlPolicy) -> BrowserCommand:
+def _plans(case: JsonObject, rules: UrlPolicy) -> list[BrowserCommand]:
+    """Return the plan of each step."""
     if sum(key in case for key in ("url", "arguments", "raw_arguments")) != 1:
         raise ArgumentsInvalid("a case has exactly one of url, arguments, raw_arguments", rule_id="input.shape")
     if "url" in case:
-        return _open_command(case["url"])
-    registry = ToolRegistry([BrowserShellTool(allowed=rules.commands)])
-    return registry.get(_tool_name(case)).plan(_arguments(case))
+        return [_open_command(case["url"])]
+    tool = ToolRegistry([BrowserShellTool(allowed=rules.commands)]).get(_tool_name(case))
+    return [tool.plan(arguments) for arguments in tool.split(_arguments(case))]
 
 
 def _open_command(url: JsonValue) -> BrowserCommand:

@@ -39,6 +39,8 @@ class ToolCall:
     arguments: JsonValue
     trace_id: str = ""
     """Trace id of the caller's W3C trace context, or ''."""
+    step: int = 0
+    """Number of the step in a call with several, from 1 on. Its `arguments` are then those of the step alone."""
 
     @property
     def session_id(self) -> str:
@@ -84,7 +86,11 @@ class BrowserCommand:
 
     @property
     def typed_text(self) -> str | None:
-        """The text that the command types, which may be a password; None for commands that type nothing."""
+        """The text that the command types, which may be a password; None for commands that type nothing.
+
+        The texts of `find`, `select-text` and `wait --text` are searched for and reach no field. Like selectors, they
+        are in no record.
+        """
         match self.name:
             case "fill" | "type" | "select":
                 return "\n".join(self.operands[1:])

@@ -60,8 +60,11 @@ class Tool(Protocol[PlanT_co]):
 
     def describe(self) -> ToolDescription: ...
 
+    def split(self, arguments: JsonValue) -> Sequence[JsonValue]:
+        """Return the arguments of each step. A tool without steps, or with malformed ones, returns all in one."""
+
     def plan(self, arguments: JsonValue) -> PlanT_co:
-        """Raises: ArgumentsInvalid, PolicyBlocked."""
+        """Plan one step. Raises: ArgumentsInvalid, PolicyBlocked."""
 
 
 class Resolver(Protocol):
@@ -120,8 +123,24 @@ class Runner(Protocol[PlanT_contra]):
         """
 
 
+class StepRunner(Runner[PlanT_contra], Protocol[PlanT_contra]):
+    """A runner that can also execute the steps of one call without other calls in between."""
+
+    def hold(self, call: ToolCall, plan: PlanT_contra, /) -> AbstractAsyncContextManager[Runner[PlanT_contra]]:
+        """Reserve what the plan of the first step uses. The yielded runner executes the steps within one timeout.
+
+        Raises: ExecutionTimedOut, SandboxUnavailable, TryLater, AuditUnavailable.
+        """
+
+
 class CallLease(Protocol):
     """Permission to run one call. The holder settles it exactly once, however the call ends."""
+
+    async def begin(self, step: ToolCall, *, after: CommandResult | None = None) -> None:
+        """Charge the step that ran so far, whose result is `after`, and look up the budget of the next one.
+
+        Raises: BudgetExceeded, LimitsUnavailable.
+        """
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Measure the execution inside the block, and cancel it when the budget of its task is used up.
@@ -130,14 +149,17 @@ class CallLease(Protocol):
         """
 
     async def settle(self, result: CommandResult | None) -> None:
-        """Release the concurrency slot and charge the budget. `result` is None for a cancelled call. Never raises."""
+        """Release the concurrency slot and charge the last step. `result` is None if it was cancelled. Never raises."""
 
 
 class Limits(Protocol):
     """Rate, quota, concurrency and budgets."""
 
-    async def admit(self, call: ToolCall) -> CallLease:
-        """Raises: BudgetExceeded, RateLimited, LimitsUnavailable."""
+    async def admit(self, call: ToolCall, *, steps: int = 1) -> CallLease:
+        """Admit a call, given as its first step. Every step counts against rate and quota.
+
+        Raises: BudgetExceeded, RateLimited, LimitsUnavailable.
+        """
 
 
 class ContainerEngine(Protocol):

@@ -87,6 +87,8 @@ class AuditRecord:
     trace_id: str = ""
     """The caller's W3C trace id, which connects this record with the caller's traces."""
     subcommand: str = ""
+    step: int | None = None
+    """Number of the step, from 1 on, in a call with several steps."""
     host: str = ""
     """Host of the requested URL. Path and query may hold secrets and are left out."""
     rule_id: str = ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from math import floor
 
@@ -42,11 +42,20 @@ class LimitsGate:
     counter_errors: tuple[type[Exception], ...] = (OSError,)
     """Exceptions of counters that cannot be reached. `TimeoutError` is an `OSError`."""
 
-    async def admit(self, call: ToolCall) -> GateLease:
-        """Raises: BudgetExceeded, RateLimited, LimitsUnavailable."""
+    async def admit(self, call: ToolCall, *, steps: int = 1) -> GateLease:
+        """Admit a call, given as its first step. Every step counts against rate and quota.
+
+        Raises: BudgetExceeded, RateLimited, LimitsUnavailable.
+        """
+        with self.checking(call):
+            return await self._admit(call, steps)
+
+    @contextmanager
+    def checking(self, call: ToolCall) -> Iterator[None]:
+        """Limit the time of counters, and raise LimitsUnavailable if they do not answer."""
         try:
             with anyio.fail_after(ADMIT_SECONDS):
-                return await self._admit(call)
+                yield
         except self.counter_errors as fault:
             log.warning("limits_unavailable", call_id=call.call_id, fault=type(fault).__name__)
             raise LimitsUnavailable(
@@ -55,7 +64,7 @@ class LimitsGate:
                 retry_after_seconds=_RETRY_SECONDS,
             ) from fault
 
-    async def _admit(self, call: ToolCall) -> GateLease:
+    async def _admit(self, call: ToolCall, steps: int) -> GateLease:
         limits = self.rules.of(call.principal.subject, call.tool)
         # The budget comes first because its error has precedence. The slot comes before the rate because it can be
         # given back.
@@ -69,8 +78,10 @@ class LimitsGate:
         )
         try:
             await self._take_slot(lease, call.tool, limits.concurrent_calls)
-            await self._count(call, limits.calls_per_minute, _MINUTE, rule_id="limits.rate", unit="calls a minute")
-            await self._count(call, limits.calls_per_day, _DAY, rule_id="limits.quota", unit="calls a day")
+            rate = _Window(limit=limits.calls_per_minute, seconds=_MINUTE, rule_id="limits.rate", unit="calls a minute")
+            quota = _Window(limit=limits.calls_per_day, seconds=_DAY, rule_id="limits.quota", unit="calls a day")
+            for window in (rate, quota):
+                await self._count(call, steps, window)
         except BaseException:
             # Also after cancellation between the request for a slot and its reply.
             with suppress(*self.counter_errors), anyio.move_on_after(_GIVE_BACK_SECONDS, shield=True):
@@ -86,34 +97,51 @@ class LimitsGate:
                 retry_after_seconds=_SLOT_RETRY_SECONDS,
             )
 
-    async def _count(self, call: ToolCall, limit: int, seconds: int, *, rule_id: str, unit: str) -> None:
-        """Count a call in a sliding window, unless the window is full. Raises: RateLimited."""
+    async def _count(self, call: ToolCall, steps: int, window: _Window) -> None:
+        """Count all steps of a call in a sliding window, unless it has no room for them. Raises: RateLimited."""
         # The limit is part of the key, so that a changed limit starts with a new count.
-        key = f"{subject_key(call.principal.subject)}/{call.tool}/{limit}/{seconds}"
-        if await self.counters.acquire_sliding_window_entry(key, limit, seconds):
+        key = f"{subject_key(call.principal.subject)}/{call.tool}/{window.limit}/{window.seconds}"
+        if await self.counters.acquire_sliding_window_entry(key, window.limit, window.seconds, steps):
             return
-        window = await self.counters.get_sliding_window(key, seconds)
+        if steps > window.limit:
+            raise RateLimited(
+                f"{call.tool}: {steps} steps are more than the limit of {window.limit} {window.unit}; use fewer steps",
+                rule_id=window.rule_id,
+            )
+        counts = await self.counters.get_sliding_window(key, window.seconds)
         # Rounded up to the next whole second: exactly at the computed time there is no room yet.
-        retry_seconds = floor(_seconds_until_room(*window, limit=limit, length=seconds)) + 1
+        retry_seconds = (
+            floor(_seconds_until_room(*counts, room_below=window.limit - steps + 1, length=window.seconds)) + 1
+        )
         raise RateLimited(
-            f"{call.tool}: the limit of {limit} {unit} is reached; try again in {retry_seconds} s",
-            rule_id=rule_id,
+            f"{call.tool}: the limit of {window.limit} {window.unit} is reached; try again in {retry_seconds} s",
+            rule_id=window.rule_id,
             retry_after_seconds=retry_seconds,
         )
 
 
 def _seconds_until_room(
-    previous: int, previous_left: float, current: int, current_left: float, *, limit: int, length: int
+    previous: int, previous_left: float, current: int, current_left: float, *, room_below: int, length: int
 ) -> float:
-    """Return when the next call fits, provided that none comes before it.
+    """Return when the weighted count falls below `room_below`, provided that no call comes before.
 
     The weight of the previous window decreases linearly. `current_left` covers the rest of the current window and the
     whole next one, as in `Counters.get_sliding_window`.
     """
-    if current < limit:
-        return max(0.0, previous_left - (limit - current) * length / previous if previous else 0.0)
+    if current < room_below:
+        return max(0.0, previous_left - (room_below - current) * length / previous if previous else 0.0)
     until_next_window = max(0.0, current_left - length)
-    return until_next_window + length * (1 - limit / current)
+    return until_next_window + length * (1 - room_below / current)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """A limit of calls in a sliding window."""
+
+    limit: int
+    seconds: int
+    rule_id: str
+    unit: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -126,6 +154,16 @@ class GateLease:
     tool_key: str
     lease_id: str
     ran_seconds: float = 0.0
+
+    async def begin(self, step: ToolCall, *, after: CommandResult | None = None) -> None:
+        """Charge the step that ran so far, and look up the budget of the next one.
+
+        Raises: BudgetExceeded, LimitsUnavailable.
+        """
+        with self.gate.checking(step):
+            ran_seconds, self.ran_seconds = self.ran_seconds, 0.0
+            await self.gate.budgets.charge(self.task, ran_seconds=ran_seconds, result=after)
+            self.task = await self.gate.budgets.open(step, self.task.budget)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""The shape of arguments: known fields only, integers in a range, and the session_id and argv of `browser-shell`."""
+"""The shape of arguments: known fields only, integers in a range, and the fields and steps of `browser-shell`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from browser_shell.policy.messages import quoted
 
 MAX_ITEMS = 129
 MAX_ITEM_CHARACTERS = 8192
-FIELDS = ("session_id", "argv", "timeout_sec")
+MAX_FURTHER_STEPS = 12
+MAX_PICTURES = 3
+FIELDS = ("session_id", "argv", "then", "timeout_sec")
+_PICTURES = ("screenshot", "pdf")
 
 _SESSION_ID = re.compile(SESSION_ID_PATTERN)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -57,17 +60,51 @@ class CallArguments:
     timeout_seconds: int
 
 
+def split_steps(arguments: JsonValue) -> tuple[JsonValue, ...]:
+    """Return the arguments of each step of a call, without `then`.
+
+    Arguments with a malformed `then` are returned unchanged, as one step that `read_arguments` refuses.
+    """
+    if not isinstance(arguments, dict) or "then" not in arguments or _problem_with_steps(arguments):
+        return (arguments,)
+    common = {name: value for name, value in arguments.items() if name not in ("argv", "then")}
+    return tuple({**common, "argv": argv} for argv in _argvs(arguments))
+
+
 def read_arguments(arguments: JsonValue) -> CallArguments:
-    """Check the shape. No value is clamped, guessed or dropped.
+    """Check the shape of one step. No value is clamped, guessed or dropped.
 
     Raises: ArgumentsInvalid naming the field and the rule.
     """
     fields = require_fields(arguments, FIELDS)
+    if "then" in fields:
+        raise _invalid(_problem_with_steps(fields) or "then belongs to the whole call", "arguments.then")
     return CallArguments(
         session_id=_session_id(fields.get("session_id")),
         argv=_argv(fields.get("argv")),
         timeout_seconds=read_number(fields, "timeout_sec", TIMEOUT_SECONDS),
     )
+
+
+def _problem_with_steps(fields: Mapping[str, JsonValue]) -> str:
+    """Return what is wrong with `then`, or with the order of the steps; '' if nothing is."""
+    then = fields.get("then")
+    if not isinstance(then, list) or len(then) > MAX_FURTHER_STEPS:
+        return f'then must be a list of at most {MAX_FURTHER_STEPS} steps, each a list such as ["click", "@e1"]'
+    for index, step in enumerate(then):
+        if not isinstance(step, list) or not step:
+            return f'then[{index}] must be a list such as ["click", "@e1"]'
+    names = [argv[0] if isinstance(argv, list) and argv else None for argv in _argvs(fields)]
+    if "close" in names[:-1]:
+        return "close must be the last step"
+    if sum(name in _PICTURES for name in names) > MAX_PICTURES:
+        return f"a call takes at most {MAX_PICTURES} pictures ({', '.join(_PICTURES)})"
+    return ""
+
+
+def _argvs(fields: Mapping[str, JsonValue]) -> list[JsonValue]:
+    then = fields.get("then")
+    return [fields.get("argv"), *(then if isinstance(then, list) else ())]
 
 
 def require_fields(arguments: JsonValue, known: Collection[str]) -> Mapping[str, JsonValue]:

@@ -38,11 +38,12 @@ from browser_shell.egress.dialer import Dialer, SystemResolver
 from browser_shell.egress.proxy import EgressProxy
 from browser_shell.hooks.chain import GROUP, installed_hooks, standard_chain
 from browser_shell.ops.health import Probe
-from browser_shell.pipeline import ExecutionRunner, Pipeline
+from browser_shell.pipeline import Pipeline
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.process.accounts import account_to_drop_to, forbid_tracing, give_up_root, transfer_directory
 from browser_shell.process.orphans import adopt_orphans, reap_adopted
 from browser_shell.process.spawn import SETPRIV
+from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import AssembledServer, SystemClock, new_call_id, open_audit, open_limits
 from browser_shell.settings import DRIVER_SHA256, JOBS_DIRECTORY, Settings
 from browser_shell.tools.browser_shell import BrowserShellTool
@@ -122,6 +123,7 @@ async def assemble_browser(settings: Settings) -> AsyncIterator[AssembledServer]
                     human=takeover,
                     show_activity=activity.add,
                     clock=clock,
+                    max_output_characters=settings.policy.output.max_characters,
                 ),
                 audit=audit,
                 runtime_directory=layout.root,

@@ -20,7 +20,7 @@ from browser_shell.jobs.evidence import RunCloser
 from browser_shell.jobs.run_store import RunStore
 from browser_shell.jobs.sandbox import ContainerSandbox
 from browser_shell.jobs.upkeep import JobUpkeep
-from browser_shell.pipeline import ExecutionRunner, Pipeline
+from browser_shell.pipeline import Pipeline
 from browser_shell.policy.jobs import JobPolicy
 from browser_shell.process.accounts import (
     account_to_drop_to,
@@ -29,6 +29,7 @@ from browser_shell.process.accounts import (
     group_for_socket,
     make_private_directory,
 )
+from browser_shell.runner import ExecutionRunner
 from browser_shell.server.common import AssembledServer, SystemClock, open_audit, open_limits
 from browser_shell.settings import JOBS_DIRECTORY, Settings
 from browser_shell.tools.job_tools import job_tools

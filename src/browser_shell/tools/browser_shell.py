@@ -7,7 +7,13 @@ from collections.abc import Collection
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject, JsonValue
 from browser_shell.core.ports import ToolDescription
-from browser_shell.policy.arguments import MAX_ITEMS, TIMEOUT_SECONDS, object_schema, read_arguments
+from browser_shell.policy.arguments import (
+    MAX_FURTHER_STEPS,
+    TIMEOUT_SECONDS,
+    object_schema,
+    read_arguments,
+    split_steps,
+)
 from browser_shell.policy.commands import COMMANDS, parse_command
 from browser_shell.policy.urls import parse_target
 
@@ -17,11 +23,11 @@ NAME = "browser-shell"
 DESCRIPTION = """\
 Drive a browser. argv:
 open URL; snapshot -i; find TEXT; click|dblclick|hover|focus|check|uncheck SEL; click --at X,Y; drag SEL SEL; \
-fill|type|select SEL TEXT; select-text SEL; press KEY; scroll down 300; \
-wait MS|CSS|--text T|--url GLOB|--load networkidle; get url|title; get text|value|count SEL; get attr NAME SEL; \
-is visible|enabled|checked SEL; screenshot [--full]; pdf; back|forward|reload; tab list|switch; \
-dialog accept|dismiss; close
-SEL: @e1 from snapshot, CSS or role=button name=Save"""
+fill|type|select SEL TEXT; select-text SEL; press KEY; scroll down; \
+wait MS|CSS|--text T|--url GLOB|--load; get url|title|text|value|count SEL; \
+is visible|enabled|checked SEL; screenshot; pdf; back|forward|reload; tab list|switch; dialog accept|dismiss; close
+SEL: @e1 from snapshot, CSS, role=button name=Save
+then: more argvs, run in order"""
 
 
 class BrowserShellTool:
@@ -48,8 +54,12 @@ class BrowserShellTool:
             },
         )
 
+    def split(self, arguments: JsonValue) -> tuple[JsonValue, ...]:
+        """Return the arguments of each step."""
+        return split_steps(arguments)
+
     def plan(self, arguments: JsonValue) -> BrowserCommand:
-        """Check the arguments against the grammar and return the plan.
+        """Check the arguments of one step against the grammar and return its plan.
 
         Raises: ArgumentsInvalid, PolicyBlocked.
         """
@@ -68,15 +78,15 @@ class BrowserShellTool:
 
 
 def _input_schema() -> JsonObject:
-    argv: JsonObject = {
-        "type": "array",
-        "items": {"type": ["string", "number", "boolean"]},
-        "minItems": 1,
-        "maxItems": MAX_ITEMS,
-    }
+    items: JsonObject = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
     # JSON Schema uses ECMA-262, where \w is ASCII only: this is `SESSION_ID_PATTERN` in fewer tokens.
     session_id: JsonObject = {"type": "string", "pattern": r"^\w[\w.-]{0,63}$"}
-    properties: JsonObject = {"session_id": session_id, "argv": argv, "timeout_sec": TIMEOUT_SECONDS.schema()}
+    properties: JsonObject = {
+        "session_id": session_id,
+        "argv": {**items, "minItems": 1},
+        "then": {"type": "array", "items": items, "maxItems": MAX_FURTHER_STEPS},
+        "timeout_sec": TIMEOUT_SECONDS.schema(),
+    }
     return object_schema(properties, required=("session_id", "argv"))
 
 

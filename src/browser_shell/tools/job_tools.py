@@ -96,6 +96,10 @@ class _JobTool:
             },
         )
 
+    def split(self, arguments: JsonValue) -> tuple[JsonValue, ...]:
+        """Jobs have no steps."""
+        return (arguments,)
+
 
 class RunPytestTool(_JobTool):
     """One run of pytest, of at most `max_seconds`."""

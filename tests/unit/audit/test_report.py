@@ -19,6 +19,18 @@ async def test_calls_are_counted_by_session_and_outcome(tmp_path: Path) -> None:
     assert summary.refusals == {"address.private": 5}
 
 
+async def test_steps_are_counted_like_calls_and_steps_that_did_not_run_as_refused(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    finished = replace(a_record(RecordKind.TOOL_FINISHED), error="", step=1, duration_ms=5.0)
+    with a_writer(path) as audit:
+        await audit.record(finished)
+        await audit.record(replace(finished, step=2, error="ELEMENT_GONE"))
+        await audit.record(replace(finished, step=3, error="NOT_RUN", duration_ms=None))
+    (session,) = summarise(read_entries(path)).sessions.values()
+    assert session.outcomes == {"ok": 1, "failed": 1, "refused": 1}
+    assert [entry.number("step") for entry in read_entries(path) if entry.text("kind") == "TOOL_FINISHED"] == [1, 2, 3]
+
+
 async def test_suppressed_refusals_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     refused = replace(a_record(RecordKind.MCP_NETWORK_BLOCKED), rule_id="address.private")

@@ -6,7 +6,7 @@ import pytest
 
 from browser_shell.core.errors import ArgumentsInvalid
 from browser_shell.core.json_values import JsonValue
-from browser_shell.policy.arguments import read_arguments
+from browser_shell.policy.arguments import read_arguments, split_steps
 
 
 def refusal(arguments: JsonValue) -> str:
@@ -106,3 +106,75 @@ def test_ordinary_timeouts_are_accepted(timeout: int) -> None:
 @pytest.mark.parametrize("timeout", [0, -1, 121, 10**30, 30.0, 0.0, 1.5, "30", "30s", None, True, False, [30], {}])
 def test_other_timeouts_are_refused(timeout: JsonValue) -> None:
     assert refusal({"session_id": "s", "argv": ["x"], "timeout_sec": timeout}) == "arguments.timeout_sec"
+
+
+def with_steps(then: JsonValue, argv: list[JsonValue] | None = None) -> dict[str, JsonValue]:
+    return {"session_id": "s", "argv": argv or ["open", "https://example.com/"], "then": then}
+
+
+def test_a_call_without_then_is_one_step_with_the_same_arguments() -> None:
+    arguments: JsonValue = {"session_id": "s", "argv": ["snapshot"], "timeout_sec": 5}
+    assert split_steps(arguments) == (arguments,)
+    assert split_steps(None) == (None,)
+
+
+def test_each_step_has_the_arguments_of_a_call_of_its_own() -> None:
+    steps = split_steps({**with_steps([["click", "@e1"], ["wait", 500]]), "timeout_sec": 9})
+    assert [read_arguments(step).argv[0] for step in steps] == ["open", "click", "wait"]
+    assert steps == (
+        {"session_id": "s", "timeout_sec": 9, "argv": ["open", "https://example.com/"]},
+        {"session_id": "s", "timeout_sec": 9, "argv": ["click", "@e1"]},
+        {"session_id": "s", "timeout_sec": 9, "argv": ["wait", 500]},
+    )
+
+
+def test_an_empty_list_of_steps_is_the_same_as_none() -> None:
+    assert split_steps(with_steps([])) == ({"session_id": "s", "argv": ["open", "https://example.com/"]},)
+
+
+def test_thirteen_steps_are_accepted() -> None:
+    assert len(split_steps(with_steps([["back"]] * 12))) == 13
+
+
+@pytest.mark.promise("steps:closed-grammar")
+@pytest.mark.parametrize(
+    "then",
+    [
+        *(None, "click", {}, {"0": ["click", "@e1"]}, True, 1, [["back"]] * 13),
+        *([None], ["click"], [{}], [{"argv": ["back"]}], [[]], [["back"], []], [["back"], "close"], [1], [True]),
+        [["close"], ["back"]],
+        [["screenshot"], ["pdf"], ["screenshot", "-f"], ["pdf"]],
+    ],
+    ids=str,
+)
+def test_malformed_steps_are_refused_as_a_whole(then: JsonValue) -> None:
+    arguments = with_steps(then)
+    assert split_steps(arguments) == (arguments,)
+    assert refusal(arguments) == "arguments.then"
+
+
+def test_close_is_refused_before_other_steps_and_accepted_as_the_last() -> None:
+    assert refusal(with_steps([["back"]], ["close"])) == "arguments.then"
+    assert len(split_steps(with_steps([["back"], ["close"]]))) == 3
+
+
+def test_three_pictures_are_accepted() -> None:
+    assert len(split_steps(with_steps([["screenshot"], ["pdf"], ["screenshot", "--full"]]))) == 4
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        [["click", "@e1"]],
+        [{"argv": ["back"]}],
+        [None],
+        ["click", ["@e1"]],
+        ["x"] * 130,
+        ["fill", "#a", "x" * 8193],
+        ["fill", "#a", "\0"],
+    ],
+    ids=[*("list", "object", "null", "nested list", "many items", "long item", "NUL")],
+)
+def test_the_items_of_a_step_have_the_rules_of_argv(step: JsonValue) -> None:
+    _, second = split_steps(with_steps([step]))
+    assert refusal(second).startswith("arguments.argv")

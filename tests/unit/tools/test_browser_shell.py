@@ -75,8 +75,8 @@ def test_the_description_names_every_subcommand_and_is_short() -> None:
         "outputSchema": description.output_schema,
         "annotations": description.annotations,
     }
-    # 1,216 characters were 318 cl100k tokens; the limit is 350 tokens, which a conformance test counts.
-    assert len(json.dumps(entry, separators=(",", ":"))) <= 1300
+    # 1,308 characters were 347 cl100k tokens; the limit is 350 tokens, which a conformance test counts.
+    assert len(json.dumps(entry, separators=(",", ":"))) <= 1320
 
 
 def test_arguments_become_a_plan() -> None:
