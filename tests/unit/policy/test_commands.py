@@ -201,7 +201,7 @@ def test_a_subcommand_outside_the_policy_is_blocked_and_not_listed() -> None:
         (("click", "--at", "1,2", "--at", "3,4"), 3),
         (("click", "#a", "--to", "1,2"), 2),
         (("hover", "--at", "NaN,1"), 2),
-        (("dblclick", "--at", "1,2"), 1),
+        (("focus", "--at", "1,2"), 1),
         (("drag", "--at", "1,2"), 1),
         (("drag", "#a", "--button", "right"), 2),
         (("drag", "--from", "1,2", "--to", "3;4"), 4),
