@@ -5,6 +5,7 @@ The longest strings are cut first, then the tails of lists and objects. Sizes ar
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ MAX_LEVELS = 100
 SHORTEST_CUT = 400
 """Strings are cut to this size at least, as long as leaving out list items can help instead."""
 MARKER_KEY = "…"
+_CUT = re.compile(r"…\[\d+ characters cut]\Z")
 _MARKER_ROOM = 40
 """Upper bound for the size of a marker, with its quotes or brackets."""
 _LIST_SHARES, _OBJECT_SHARES = 4, 16
@@ -37,17 +39,13 @@ class TruncateOutput:
 
     async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
         message = cut_text(result.message, self.max_message_characters)
-        data = truncate(result.data, self.max_characters - 1)
-        if data is result.data:
-            return result if message == result.message else replace(result, message=message)
-        too_deep = _limit_depth(result.data, MAX_LEVELS) is not result.data
-        before = (
-            f"more than {MAX_LEVELS} levels of lists and objects" if too_deep else f"{_size(result.data)} characters"
-        )
-        notice = (
-            f"OUTPUT_TRUNCATED: {before}, cut to {_size(data)}. "
-            "Ask for less: a selector, a smaller depth, or only interactive elements."
-        )
+        whole = _from_offset(plan, result.data)
+        data = truncate(whole, self.max_characters - 1)
+        if data is whole:
+            return replace(result, data=data, message=message)
+        too_deep = _limit_depth(whole, MAX_LEVELS) is not whole
+        before = f"more than {MAX_LEVELS} levels of lists and objects" if too_deep else f"{_size(whole)} characters"
+        notice = f"OUTPUT_TRUNCATED: {before}, cut to {_size(data)}. {_how_to_read_on(plan, data)}"
         return replace(result, data=data, message=f"{message}\n{notice}".strip())
 
 
@@ -82,6 +80,31 @@ def _shorten_answer(answer: JsonObject, scale: float) -> JsonObject:
 def _cut_message(item: JsonValue, characters: int) -> JsonValue:
     message = item.get("message") if isinstance(item, dict) else None
     return {**item, "message": message[:characters]} if isinstance(item, dict) and isinstance(message, str) else item
+
+
+def _from_offset(plan: BrowserCommand, data: JsonValue) -> JsonValue:
+    """Leave out the beginning of a text, for `get text SEL --from N`.
+
+    Secrets are redacted before, so that an offset inside of one does not show its rest.
+    """
+    offset, text = _offset(plan), data.get("text") if isinstance(data, dict) else None
+    return {**data, "text": text[offset:]} if offset and isinstance(data, dict) and isinstance(text, str) else data
+
+
+def _offset(plan: BrowserCommand) -> int:
+    return int(plan.options.get("from", 0)) if _reads_text(plan) else 0
+
+
+def _reads_text(plan: BrowserCommand) -> bool:
+    return plan.name == "get" and plan.operands[:1] == ("text",)
+
+
+def _how_to_read_on(plan: BrowserCommand, data: JsonValue) -> str:
+    text = data.get("text") if isinstance(data, dict) and _reads_text(plan) else None
+    cut = _CUT.search(text) if isinstance(text, str) else None
+    if cut is None:
+        return "Ask for less: a selector, a smaller depth, or only interactive elements."
+    return f"Read on with: get text {plan.operands[1]} --from {_offset(plan) + cut.start()}"
 
 
 def truncate(value: JsonValue, max_characters: int) -> JsonValue:

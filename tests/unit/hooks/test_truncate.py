@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from browser_shell.core.calls import CommandResult, ContainerJob, JobRunner
+from browser_shell.core.calls import BrowserCommand, CommandResult, ContainerJob, JobRunner
 from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.hooks.chain import HookChain
+from browser_shell.hooks.redact import RedactSecrets
 from browser_shell.hooks.truncate import MAX_LEVELS, SHORTEST_CUT, TruncateJobAnswer, TruncateOutput, cut_text, truncate
 from browser_shell.tools.job_tools import output_schema
 from support.fakes import RecordingSandbox, a_call, a_pipeline, a_plan
@@ -305,6 +308,41 @@ async def test_the_message_reports_that_output_was_cut() -> None:
     assert isinstance(truncated.data, dict)
     assert truncated.message.startswith("a notice\nOUTPUT_TRUNCATED: 2011 characters")
     assert truncated.exit_code == 0
+
+
+def read_text(offset: int | None = None) -> BrowserCommand:
+    return a_plan("get", "text", "#log", options={} if offset is None else {"from": str(offset)})
+
+
+async def test_a_text_is_read_on_where_it_was_cut() -> None:
+    text = "".join(f"line {number}\n" for number in range(500))
+    hook, read, offset = TruncateOutput(max_characters=1000), "", None
+    for _ in range(20):
+        result = CommandResult(exit_code=0, data={"text": text})
+        part = await hook.after(a_call(), read_text(offset), result)
+        assert isinstance(part.data, dict)
+        read += str(part.data["text"]).partition("…[")[0]
+        found = re.search(r"Read on with: get text #log --from (\d+)$", part.message)
+        if found is None:
+            break
+        offset = int(found[1])
+        assert offset == len(read)
+    assert read == text
+
+
+async def test_a_secret_is_redacted_before_an_offset_is_applied() -> None:
+    """Otherwise an offset inside of a secret would show the rest of it."""
+    secret = "ghp_" + "a1B2" * 8
+    result = CommandResult(exit_code=0, data={"text": f"token {secret} end"})
+    hooks = HookChain(hooks=(TruncateOutput(), RedactSecrets()))
+    part = await hooks.after(a_call(), read_text(20), result)
+    assert secret[20:] not in str(part.data)
+
+
+async def test_other_commands_ignore_an_offset_of_a_text() -> None:
+    data: JsonValue = {"text": "x" * 10}
+    plan = a_plan("snapshot", options={"from": "5"})
+    assert (await TruncateOutput().after(a_call(), plan, CommandResult(exit_code=0, data=data))).data == data
 
 
 async def test_small_output_has_no_notice() -> None:
