@@ -134,13 +134,11 @@ def test_fill_with_an_empty_text_empties_the_field(browser: Session, page: Watch
     page.wait_for(["input", "t", ""])
 
 
-def test_type_inserts_text_key_by_key_and_does_not_return_it(browser: Session, page: WatchedPage) -> None:
-    outcome = browser.run("type", "#t", "XyZ")
-    assert outcome.exit_code == 0
-    assert "XyZ" not in outcome.stdout + outcome.stderr
+def test_type_appends_text_key_by_key(browser: Session, page: WatchedPage) -> None:
+    assert browser.ok("type", "#t", "XyZ") == {"typed": "#t", "value": "oldXyZ"}
+    assert [report[1] for report in page.reports if report[0] == "key"] == ["X", "y", "Z"]
     values = [report[2] for report in page.reports if report[:2] == ["input", "t"]]
-    assert len(values) == 3
-    assert values[-1] in ("oldXyZ", "XyZold")
+    assert values == ["oldX", "oldXy", "oldXyZ"]
 
 
 def test_numbers_and_booleans_in_argv_are_sent_as_text(browser: Session, page: WatchedPage) -> None:

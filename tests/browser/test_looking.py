@@ -250,4 +250,4 @@ def test_reading_a_missing_element_fails(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     for argv in (("is", "visible", "#no"), ("is", "enabled", "#no"), ("is", "checked", "#no"), ("get", "text", "#no")):
         outcome = browser.run(*argv)
-        assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED"), argv
+        assert (outcome.exit_code, outcome.meta["name"]) == (1, "ELEMENT_NOT_FOUND"), argv

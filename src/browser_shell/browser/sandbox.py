@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -49,6 +50,7 @@ from browser_shell.core.ports import Clock, ReportProgress
 from browser_shell.policy.document import OutputSection
 from browser_shell.process.files import take_file
 
+_REF = re.compile(r"@e[0-9]+")
 _RECOVERY_SECONDS = 5.0
 _WAIT_MARGIN_SECONDS = 0.3
 """A `wait` ends this long before the deadline of the call, whose page would be closed after a timeout."""
@@ -163,7 +165,8 @@ class BrowserSandbox:
     async def _has_refs(self, session: Session, plan: BrowserCommand) -> bool:
         """Whether the page table can resolve the refs of this command. Other refs are known to the driver only."""
         page = await session.page()
-        return all(page.refs.has(operand) for operand in plan.operands if operand.startswith("@"))
+        named = (*plan.operands, plan.options.get("selector", ""))
+        return all(page.refs.has(word) for word in named if _REF.fullmatch(word))
 
     async def _run_on_page(
         self, session: Session, plan: BrowserCommand, run: PageCommand, effect: Effect, deadline: float

@@ -109,6 +109,11 @@ def key_of_character(character: str) -> Key:
     return _CHARACTERS.get(character) or Key(key=character)
 
 
+def with_shift(key: Key) -> Key:
+    """Return what a US keyboard types with the same key while Shift is held: B for b, ! for 1."""
+    return next((other for other in _CHARACTERS.values() if other.code == key.code and other.needs_shift), key)
+
+
 def _key(name: str) -> Key:
     if name in NAMED_KEYS:
         return NAMED_KEYS[name]

@@ -188,9 +188,13 @@ def test_refs_are_kept_when_requested() -> None:
     }
 
 
-@pytest.mark.promise("output:typed-text-is-not-echoed")
-def test_typed_text_is_replaced_by_its_length() -> None:
+def test_text_that_the_driver_repeats_is_replaced_by_its_length() -> None:
     assert normalise(a_plan("type", "#pin", "hunter2"), {"typed": "hunter2"}) == {"typed": 7}
+
+
+def test_a_page_command_returns_the_value_of_a_field_after_typing() -> None:
+    data: JsonValue = {"typed": "#name", "value": "Ada"}
+    assert normalise(a_plan("type", "#name", "Ada"), data) == data
 
 
 @pytest.mark.promise("output:no-server-path")

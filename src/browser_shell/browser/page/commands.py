@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TypeAlias
 
-from browser_shell.browser.page import pointer, waiting
+from browser_shell.browser.page import choices, fields, keyboard, pointer, reading, scrolling, waiting
 from browser_shell.browser.page.page import Page
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject
@@ -44,16 +44,7 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
         "screenshot": Entry(verified_by="the picture"),
         "pdf": Entry(verified_by="the document"),
         "snapshot": Entry(verified_by="the answer"),
-        "get": Entry(verified_by="the answer"),
-        "is": Entry(verified_by="the answer"),
-        "fill": Entry(verified_by="nothing"),
-        "type": Entry(verified_by="nothing"),
-        "press": Entry(verified_by="nothing"),
-        "select": Entry(verified_by="nothing"),
-        "check": Entry(verified_by="nothing"),
-        "uncheck": Entry(verified_by="nothing"),
-        "focus": Entry(verified_by="nothing"),
-        "scroll": Entry(verified_by="nothing"),
+        "get url or title": Entry(verified_by="the answer"),
         "wait for the load": Entry(verified_by="the condition"),
         # The page: waits.
         "wait": Entry(run=waiting.wait, verified_by="the condition"),
@@ -68,6 +59,19 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
         ),
         "hover": Entry(run=pointer.hover, effect=Effect.CHANGE, verified_by=":hover of the element"),
         "drag": Entry(run=pointer.drag, effect=Effect.CHANGE, verified_by="position of both ends, and the change"),
+        # The page: fields and keys.
+        "fill": Entry(run=fields.fill, effect=Effect.VALUE, verified_by="value of the field"),
+        "type": Entry(run=fields.type_, effect=Effect.VALUE, verified_by="value of the field"),
+        "focus": Entry(run=fields.focus, effect=Effect.VALUE, verified_by="focused element"),
+        "select-text": Entry(run=fields.select_text, effect=Effect.VALUE, verified_by="selected text"),
+        "check": Entry(run=choices.check, effect=Effect.VALUE, verified_by="state of the check box"),
+        "uncheck": Entry(run=choices.uncheck, effect=Effect.VALUE, verified_by="state of the check box"),
+        "select": Entry(run=choices.select, effect=Effect.VALUE, verified_by="selected options"),
+        "press": Entry(run=keyboard.press, effect=Effect.CHANGE, verified_by="the change"),
+        "scroll": Entry(run=scrolling.scroll, effect=Effect.VALUE, verified_by="scroll position"),
+        # The page: reading.
+        "get": Entry(run=reading.get, verified_by="the answer"),
+        "is": Entry(run=reading.is_, verified_by="the answer"),
     }
 )
 """Commands that are executed in a page. `tab`, `dialog` and `close` concern the session and are not listed."""
@@ -75,5 +79,8 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
 
 def entry_of(plan: BrowserCommand) -> Entry:
     """Return the entry of a command that acts on a page."""
-    waits_for_load = plan.name == "wait" and not {"url", "load"}.isdisjoint(plan.options)
-    return COMMANDS["wait for the load" if waits_for_load else plan.name]
+    if plan.name == "wait" and not {"url", "load"}.isdisjoint(plan.options):
+        return COMMANDS["wait for the load"]
+    if plan.name == "get" and plan.operands[0] in ("url", "title"):
+        return COMMANDS["get url or title"]
+    return COMMANDS[plan.name]

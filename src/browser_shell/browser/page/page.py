@@ -11,7 +11,7 @@ from browser_shell.browser.devtools.client import DevTools, DevToolsError, DevTo
 from browser_shell.browser.page.elements import Element
 from browser_shell.browser.page.frames import Frame, Navigations, frames_in
 from browser_shell.browser.page.refs import NodeRef, RefTable
-from browser_shell.browser.page.scripts import load_script
+from browser_shell.browser.page.scripts import library
 from browser_shell.browser.page.selectors import count_elements, find_element
 from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.core.json_values import JsonObject, JsonValue
@@ -21,6 +21,7 @@ WORLD = "browser-shell"
 _CALL_SECONDS = 125.0
 """Longer than any call: the deadline of the call ends a request to a page that does not reply."""
 _MAX_REASON_CHARACTERS = 200
+_FRAME_TAGS = ("IFRAME", "FRAME")
 _FRAMES_ONLY: JsonObject = {"type": "iframe"}
 
 
@@ -82,7 +83,7 @@ class Page:
         # Runs before the scripts of the page, so that its event listeners are the first ones.
         self.post(
             "Page.addScriptToEvaluateOnNewDocument",
-            {"source": load_script("library"), "worldName": WORLD, "runImmediately": True},
+            {"source": library(), "worldName": WORLD, "runImmediately": True},
             session=cdp_session,
         )
         self.post(
@@ -182,6 +183,13 @@ class Page:
             return None
         return await self.element_of(parent, frame.owner_backend_node_id, "the frame")
 
+    async def content_frame(self, owner: Element) -> Frame | None:
+        """Return the frame inside an `iframe` element; None for other elements. Raises: BrowserUnavailable."""
+        reply = await self.send("DOM.describeNode", {"objectId": owner.object_id}, session=owner.frame.cdp_session)
+        node = reply.get("node")
+        frame_id = node.get("frameId") if isinstance(node, dict) and node.get("nodeName") in _FRAME_TAGS else None
+        return next((frame for frame in await self.frames() if frame.frame_id == frame_id), None)
+
     async def call_function(
         self, frame: Frame, function: str, *args: JsonValue | Element, this: Element | None = None
     ) -> JsonValue:
@@ -236,7 +244,7 @@ class Page:
             # A document that was there before the tab was attached may lack the library.
             await self.send(
                 "Runtime.evaluate",
-                {"expression": load_script("library"), "contextId": context},
+                {"expression": library(), "contextId": context},
                 session=frame.cdp_session,
             )
             self._contexts[key] = context

@@ -67,7 +67,7 @@ class ChangeWatch:
         change.changed = any(report.get("changed") for report in reports)
         change.on_canvas = any(report.get("drawn") for report in reports)
         change.focus = next((str(report["focus"]) for report in reports if report.get("focus")), "")
-        if waits_for_change or quiet:
+        if waits_for_change or quiet or self._page.navigations.started != self._started:
             await self._wait_for_navigation(change, quiet=quiet)
         return await self._compare_documents(change)
 

@@ -10,3 +10,8 @@ from importlib.resources import files
 def load_script(name: str) -> str:
     """Return the source of `NAME.js` in this package."""
     return (files(__package__) / f"{name}.js").read_text(encoding="utf-8")
+
+
+def library() -> str:
+    """Return the functions that are installed once per document and that all page functions share."""
+    return f"{load_script('library')};\n{load_script('fields')}"
