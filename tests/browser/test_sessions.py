@@ -118,6 +118,21 @@ def test_a_slow_call_does_not_delay_other_sessions(sessions: Callable[[str], Ses
 
 
 @pytest.mark.promise("sessions:id-starts-clean")
+def test_windows_of_other_sessions_do_not_move_the_mouse_of_a_page(
+    sessions: Callable[[str], Session], site: Site
+) -> None:
+    page = site.watch("<p id=menu onmouseenter=\"report('in')\" onmouseleave=\"report('out')\">menu</p>")
+    session = sessions("mouse")
+    session.ok("open", page.url)
+    session.ok("hover", "#menu")
+    for _ in range(3):
+        other = sessions("other")
+        other.ok("open", site.origin + "/slow/0")
+        other.ok("close")
+    session.ok("wait", 300)
+    assert page.reports == ["in"]
+
+
 def test_a_new_session_gets_nothing_of_a_closed_session_with_its_id(
     sessions: Callable[[str], Session], site: Site
 ) -> None:

@@ -13,6 +13,7 @@ from anyio.abc import ByteStream
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from browser_shell.browser.chromium.display import PARKED_POINTER
 from browser_shell.core.access import TicketGrant, ViewMode
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable
 from browser_shell.core.ports import AuditLog, Clock, NewId, SessionWindows
@@ -45,6 +46,7 @@ _POLL_SECONDS = 0.25
 _CHUNK_BYTES = 64 * 1024
 _FINAL_RECORD_SECONDS = 5
 _CLOSE_SECONDS = 1
+_DISPLAY_ERRORS = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 log = structlog.get_logger()
 
@@ -79,6 +81,10 @@ class _Viewer:
     """None for a view socket. Without it no input reaches the display."""
     has_messages: bool
     stream: ClientStream = field(default_factory=ClientStream)
+    sending: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held while a message is sent to the display."""
+    has_sent_input: bool = False
+    """Whether input reached the display since its pointer was parked."""
     sent_entry_number: int = 0
     sent_state: ViewerState | None = None
 
@@ -170,10 +176,14 @@ class VncBridge:
             ends.append(await _close_reason(work, viewer))
             tasks.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as tasks:
-            for work in (self._to_display, self._to_viewer, self._send_updates, self._wait_for_expiry):
-                tasks.start_soon(run_until_end, work)
-        return ends[0]
+        try:
+            async with anyio.create_task_group() as tasks:
+                for work in (self._to_display, self._to_viewer, self._send_updates, self._wait_for_expiry):
+                    tasks.start_soon(run_until_end, work)
+            return ends[0]
+        finally:
+            with anyio.move_on_after(_CLOSE_SECONDS, shield=True), suppress(*_DISPLAY_ERRORS):
+                await _park_pointer(viewer)
 
     async def _to_viewer(self, viewer: _Viewer) -> CloseReason:
         while True:
@@ -198,8 +208,7 @@ class VncBridge:
                 return TOO_LONG
             passed = [message.content for message in viewer.stream.feed(content) if await _may_pass(viewer, message)]
             if passed:
-                with anyio.fail_after(STALL_SECONDS):
-                    await viewer.display.send(b"".join(passed))
+                await _send_to_display(viewer, b"".join(passed))
 
     async def _handle_request(self, viewer: _Viewer, text: str) -> CloseReason | None:
         if not viewer.has_messages:
@@ -211,7 +220,8 @@ class VncBridge:
             case ViewerRequest.TAKE_OVER:
                 await viewer.control.take_over()
             case ViewerRequest.HAND_BACK:
-                await viewer.control.release("handed back")
+                if await viewer.control.release("handed back"):
+                    await _park_pointer(viewer)
             case ViewerRequest.RAISE:
                 await self.windows.bring_to_front(viewer.grant.subject, session_id)
         return None
@@ -222,8 +232,8 @@ class VncBridge:
         if viewer.has_messages:
             await self._send_text(viewer, hello_message(viewer.grant, now=now, control_idle_seconds=idle_seconds))
         while True:
-            if viewer.control is not None:
-                await viewer.control.record_end()
+            if viewer.control is not None and await viewer.control.record_end():
+                await _park_pointer(viewer)
             await self.windows.show_latest()
             if viewer.has_messages:
                 await self._send_changes(viewer)
@@ -261,6 +271,19 @@ class VncBridge:
         return EXPIRED
 
 
+async def _send_to_display(viewer: _Viewer, content: bytes) -> None:
+    with anyio.fail_after(STALL_SECONDS):
+        async with viewer.sending:
+            await viewer.display.send(content)
+
+
+async def _park_pointer(viewer: _Viewer) -> None:
+    """Move the pointer away from the page at which the person left it, and release its buttons."""
+    if viewer.has_sent_input:
+        viewer.has_sent_input = False
+        await _send_to_display(viewer, PARKED_POINTER)
+
+
 async def _may_pass(viewer: _Viewer, message: ClientMessage) -> bool:
     """Decide whether the display receives this message. Viewers reach the display in no other way."""
     match message.effect:
@@ -268,9 +291,12 @@ async def _may_pass(viewer: _Viewer, message: ClientMessage) -> bool:
             return True
         case Effect.INPUT if viewer.control is not None:
             await viewer.control.on_input()
+            viewer.has_sent_input = True
             return True
         case Effect.MOTION if viewer.control is not None:
-            return viewer.control.on_motion()
+            passes = viewer.control.on_motion()
+            viewer.has_sent_input |= passes
+            return passes
         case _:
             return False
 
@@ -283,7 +309,7 @@ async def _close_reason(work: Callable[[_Viewer], Awaitable[CloseReason]], viewe
         return CLIENT_LEFT
     except (RfbRefused, RequestRefused):
         return NOT_UNDERSTOOD
-    except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+    except _DISPLAY_ERRORS:
         return DISPLAY_ENDED
     except TimeoutError:
         return TOO_SLOW

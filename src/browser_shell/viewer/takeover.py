@@ -104,19 +104,23 @@ class ViewerControl:
         self.control_expires_at = self.clock.monotonic() + MAX_TAKEOVER_SECONDS
         await self._record_start("button")
 
-    async def release(self, why: str) -> None:
-        """End control now. Raises: AuditUnavailable."""
+    async def release(self, why: str) -> bool:
+        """End control now, and return whether there was any. Raises: AuditUnavailable."""
         self.control_expires_at = self.input_expires_at = 0.0
-        await self.record_end(why)
+        return await self.record_end(why)
 
-    async def record_end(self, why: str = "idle") -> None:
-        """Record the end of control that has expired. Called periodically. Raises: AuditUnavailable."""
+    async def record_end(self, why: str = "idle") -> bool:
+        """Record the end of control that has expired, and return whether it has. Called periodically.
+
+        Raises: AuditUnavailable.
+        """
         async with self.records:
             if self.started_at is None or self.in_control:
-                return
+                return False
             duration_ms = round((self.clock.monotonic() - self.started_at) * 1000, 1)
             self.started_at = None
             await self._record(RecordKind.TAKEOVER_ENDED, why, duration_ms)
+            return True
 
     async def _record_start(self, how: str) -> None:
         if self.started_at is not None:

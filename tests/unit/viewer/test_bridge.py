@@ -18,6 +18,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
+from browser_shell.browser.chromium.display import PARKED_POINTER
 from browser_shell.core.access import Activity, SessionWindow, TicketGrant, ViewMode
 from browser_shell.core.records import RecordKind
 from browser_shell.viewer import bridge
@@ -313,6 +314,37 @@ async def test_end_of_idle_control_is_recorded(directory: Path) -> None:
         await messages.wait_for("situation", you=False)
         await until(lambda: audit.records[-1].kind is RecordKind.TAKEOVER_ENDED)
         assert audit.records[-1].subcommand == "idle"
+
+
+async def test_pointer_is_parked_when_a_person_hands_back(directory: Path) -> None:
+    view = LiveView(directory, grant=a_grant(ViewMode.CONTROL))
+    async with a_box(view) as box, box.viewer(WITH_MESSAGES) as viewer:
+        messages = Messages(viewer)
+        await messages.send(type="take_over")
+        await messages.send(type="hand_back")  # Before the handshake with the display, so nothing may be sent to it.
+        await viewer.send(HANDSHAKE + PRESS)
+        await messages.wait_for("situation", you=True)
+        await messages.send(type="hand_back")
+        received = await box.display.wait_for(lambda data: data.endswith(PARKED_POINTER))
+        assert received == HANDSHAKE + PRESS + PARKED_POINTER
+
+
+async def test_pointer_is_parked_after_idle_control(directory: Path) -> None:
+    clock = FakeClock()
+    view = LiveView(directory, clock=clock, grant=a_grant(ViewMode.CONTROL))
+    async with a_box(view) as box, box.viewer(WITH_MESSAGES) as viewer:
+        await viewer.send(HANDSHAKE + KEY + MOTION)
+        await Messages(viewer).wait_for("situation", you=True)
+        clock.advance(10)
+        await box.display.wait_for(lambda data: data.endswith(MOTION + PARKED_POINTER))
+
+
+async def test_pointer_is_parked_when_a_viewer_in_control_leaves(directory: Path) -> None:
+    async with a_box(LiveView(directory, grant=a_grant(ViewMode.CONTROL))) as box:
+        async with box.viewer() as viewer:
+            await viewer.send(HANDSHAKE + PRESS)
+            await box.display.wait_for(lambda data: data.endswith(PRESS))
+        await box.display.wait_for(lambda data: data.endswith(PRESS + PARKED_POINTER))
 
 
 async def test_viewer_receives_earlier_and_new_calls_of_its_subject(directory: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout
 from browser_shell.browser.chromium.services import open_new_file, running_service
@@ -25,6 +26,13 @@ VNC_SOCKET = "vnc.sock"
 _START_SECONDS = 10.0
 _WINDOW_MANAGER_PAUSE_SECONDS = 1.0
 _X_SOCKETS = Path("/tmp/.X11-unix")  # noqa: S108  fixed by the X protocol
+RFB_VERSION = b"RFB 003.008\n"
+_NO_SECURITY, _SHARED = b"\x01", b"\x01"
+PARKED_POINTER = struct.pack(">BBHH", 5, 0, 2, 2)
+"""RFB message that releases all buttons and moves the pointer to the top left corner, which no page covers.
+
+When windows of other sessions open and close, the X server sends the position of the pointer to the window below it. In
+a page, this would end a drag and close a menu that an agent opened."""
 _FAMILY_WILD = 0xFFFF
 """From Xauth.h: the cookie is valid for every address of the display."""
 
@@ -63,6 +71,7 @@ async def running_display(layout: RuntimeLayout, *, width: int, height: int) -> 
             ) as process:
                 writer.close()
                 number = await _read_display_number(read_end)
+                await _park_pointer(layout.display / VNC_SOCKET)
                 yield RunningDisplay(process=process, env={"DISPLAY": f":{number}", "XAUTHORITY": str(cookie)})
     finally:
         if number:
@@ -116,6 +125,28 @@ async def _read_display_number(pipe: int) -> str:
     except TimeoutError as late:
         raise BrowserUnavailable("Xvnc did not become ready; see xvnc.log") from late
     return text.decode("ascii").strip()
+
+
+async def _park_pointer(vnc_socket: Path) -> None:
+    """Move the pointer of the display away from all pages, as a viewer of the display (RFC 6143 §7).
+
+    Raises: BrowserUnavailable.
+    """
+    try:
+        with anyio.fail_after(_START_SECONDS):
+            async with await anyio.connect_unix(vnc_socket) as display:
+                stream = BufferedByteReceiveStream(display)
+                await stream.receive_exactly(len(RFB_VERSION))
+                await display.send(RFB_VERSION)
+                await stream.receive_exactly((await stream.receive_exactly(1))[0])  # Security types.
+                await display.send(_NO_SECURITY)
+                await stream.receive_exactly(4)  # Result of the security handshake.
+                await display.send(_SHARED)
+                size_format_and_name_length = await stream.receive_exactly(24)
+                await stream.receive_exactly(struct.unpack(">20xI", size_format_and_name_length)[0])
+                await display.send(PARKED_POINTER)
+    except (OSError, TimeoutError, anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as failure:
+        raise BrowserUnavailable("the pointer of the display could not be moved; see xvnc.log") from failure
 
 
 def _remove_lock_and_socket(number: str) -> None:
