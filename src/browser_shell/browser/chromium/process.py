@@ -32,6 +32,8 @@ _CONSTANT_FLAGS = (
     "--no-default-browser-check",
     "--no-startup-window",
     "--disable-gpu",
+    # Without it, input is dropped until the page has painted its first text or picture, for example on an empty canvas.
+    "--allow-pre-commit-input",
     "--password-store=basic",
     # Windows of different sessions cover each other. Without these flags, a click in a covered window takes 5 s.
     "--disable-backgrounding-occluded-windows",

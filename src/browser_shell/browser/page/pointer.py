@@ -303,6 +303,12 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
     if (double if clicks > 1 else click).get("reached") or removed_by_press:
         return
     receiver = (click if click.get("count") else down).get("on") or "no element"
+    if down.get("reached") and not connected:
+        raise ActFailed(
+            ErrorCode.ELEMENT_GONE,
+            f"the first click removed {element.label}; {receiver} received the second",
+            advice="Take a new snapshot: the page may have used both clicks, or may need one more.",
+        )
     if down.get("reached"):
         message = (
             f"{element.label} was pressed, but moved away before the button was released; {receiver} got the click"

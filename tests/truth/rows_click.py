@@ -1,0 +1,474 @@
+"""Rows of `click`: kinds of elements, targets that cannot be hit, and what a click changes."""
+
+from __future__ import annotations
+
+from support.truth import Ref, Row
+
+_CLICKED = ("mousedown@t", "mouseup@t", "click@t")
+_TALL = "<div style='height:3000px'></div>"
+_COVER = "<div id=cover style='position:fixed;inset:0;{style}'>{text}</div>"
+
+_HIT = (
+    # what, HTML of an element with the id t
+    ("a button", "<button id=t>Go</button>"),
+    ("a link without a target page", "<a id=t href='#x'>Go</a>"),
+    ("a text field", "<input id=t>"),
+    ("a div with a listener", "<div id=t>Go</div>"),
+    ("an element of SVG", "<svg width=100 height=100><circle id=t cx=50 cy=50 r=40 /></svg>"),
+    ("a canvas", "<canvas id=t width=100 height=50></canvas>"),
+    ("an image", "<img id=t width=50 height=50 alt=Go src='data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA='>"),
+    ("a summary", "<details><summary id=t>more</summary>text</details>"),
+    ("an element below the window", f"{_TALL}<button id=t>Go</button>"),
+    (
+        "an element right of the window",
+        "<div style='width:4000px'></div><button id=t style='margin-left:3500px'>Go</button>",
+    ),
+    ("an element in a scroll box", f"<div style='height:90px;overflow:auto'>{_TALL}<button id=t>Go</button></div>"),
+    (
+        "an element in a scroll box in a scroll box",
+        f"<div style='height:200px;overflow:auto'>{_TALL}<div style='height:90px;overflow:auto'>{_TALL}"
+        "<button id=t>Go</button></div></div>",
+    ),
+    (
+        "an element in a hidden overflow",
+        f"<div style='height:90px;overflow:hidden'>{_TALL}<button id=t>Go</button></div>",
+    ),
+    (
+        "an element that is below a sticky header after scrolling",
+        f"<div id=head style='position:sticky;top:0;height:120px;background:gray'>head</div>{_TALL}"
+        f"<button id=t>Go</button>{_TALL}",
+    ),
+    ("a rotated element", "<button id=t style='margin:80px;transform:rotate(45deg)'>A longer text</button>"),
+    ("a scaled element", "<button id=t style='transform:scale(.4);transform-origin:0 0'>Go</button>"),
+    ("a zoomed element", "<div style='zoom:2.5'><button id=t style='margin:20px'>Go</button></div>"),
+    ("a tilted element", "<button id=t style='margin:60px;transform:perspective(200px) rotateY(40deg)'>Go</button>"),
+    ("a transparent element", "<button id=t style='opacity:0'>Go</button>"),
+    (
+        "a fixed element on a scrolled page",
+        f"<button id=t style='position:fixed;top:5px'>Go</button>{_TALL}<script>scrollTo(0, 999)</script>",
+    ),
+    (
+        "a link over two lines, whose centre belongs to no line",
+        "<div style='width:300px;font:20px/40px monospace'>0123456789012345 <a id=t href='#x'>first second</a> text</div>",
+    ),
+    ("an element that shows its children only", "<div id=t style='display:contents'><button id=c>Go</button></div>"),
+    (
+        "an element that stands behind a small cover",
+        "<button id=t style='width:300px;height:60px'>Go</button><div style='position:absolute;left:8px;top:8px;width:40px;height:40px;background:gray'></div>",
+    ),
+    (
+        "an element behind a cover that takes no clicks",
+        "<button id=t>Go</button>" + _COVER.format(style="pointer-events:none", text=""),
+    ),
+    ("a popover", "<div id=p popover><button id=t>Go</button></div><script>p.showPopover()</script>"),
+    (
+        "a button in a modal dialog",
+        "<button id=b>behind</button><dialog id=d><button id=t>Go</button></dialog><script>d.showModal()</script>",
+    ),
+    (
+        "a button in the top layer over a modal dialog",
+        "<dialog id=d><p>text</p></dialog><dialog id=e><button id=t>Go</button></dialog><script>d.showModal(); e.showModal()</script>",
+    ),
+    ("an element whose id needs an escape", "<button id=t data-x='a\"b'>Go</button>"),
+    (
+        "a button with an icon inside",
+        "<button id=t><svg width=20 height=20 style='pointer-events:none'><rect width=20 height=20 /></svg></button>",
+    ),
+    ("an element in right-to-left text", "<div dir=rtl style='width:3000px'><button id=t>Go</button></div>"),
+    (
+        "an element in a page in quirks of negative margins",
+        "<button id=t style='margin-left:-20px;width:100px'>Go</button>",
+    ),
+    (
+        "an element that is partly outside of the window",
+        "<button id=t style='position:absolute;left:-60px;width:100px'>Go</button>",
+    ),
+    ("an element larger than the window", "<div id=t style='height:4000px;width:3000px;background:silver'>Go</div>"),
+    (
+        "an element in columns",
+        "<div style='columns:3;height:60px;width:600px'>one<br>two<br>three<br>four<br>five<br><button id=t>Go</button></div>",
+    ),
+    (
+        "a table row",
+        "<table><tr id=t><td id=c>cell</td></tr></table>",
+    ),
+    (
+        "an option-like item in a scrolled list",
+        f"<ul style='height:90px;overflow:auto'>{'<li>item</li>' * 40}<li id=t>Go</li></ul>",
+    ),
+)
+
+_NOT_HIT = (
+    # what, HTML, code, words of the message
+    ("a disabled button", "<button id=t disabled>Go</button>", "COMMAND_FAILED", ("disabled",)),
+    (
+        "a button in a disabled fieldset",
+        "<fieldset disabled><button id=t>Go</button></fieldset>",
+        "COMMAND_FAILED",
+        ("disabled",),
+    ),
+    ("an inert button", "<div inert><button id=t>Go</button></div>", "ELEMENT_COVERED", ()),
+    ("a hidden button", "<button id=t hidden>Go</button>", "COMMAND_FAILED", ("visible",)),
+    ("an invisible button", "<button id=t style='visibility:hidden'>Go</button>", "COMMAND_FAILED", ("visible",)),
+    (
+        "an element without a size",
+        "<button id=t style='width:0;height:0;padding:0;border:0;overflow:hidden'>Go</button>",
+        "COMMAND_FAILED",
+        (),
+    ),
+    (
+        "a button in a closed details element",
+        "<details><summary>more</summary><button id=t>Go</button></details>",
+        "COMMAND_FAILED",
+        (),
+    ),
+    ("a button in a closed dialog", "<dialog><button id=t>Go</button></dialog>", "COMMAND_FAILED", ()),
+    ("a closed popover", "<div popover><button id=t>Go</button></div>", "COMMAND_FAILED", ()),
+    ("an element without display", "<div style='display:none'><button id=t>Go</button></div>", "COMMAND_FAILED", ()),
+    (
+        "a covered button",
+        "<button id=t>Go</button>" + _COVER.format(style="background:gray", text="Please wait"),
+        "ELEMENT_COVERED",
+        ("cover",),
+    ),
+    (
+        "a button under a transparent cover",
+        "<button id=t>Go</button>" + _COVER.format(style="opacity:0", text=""),
+        "ELEMENT_COVERED",
+        ("cover",),
+    ),
+    (
+        "a button behind a modal dialog",
+        "<button id=t>Go</button><dialog id=cover>text</dialog><script>cover.showModal()</script>",
+        "ELEMENT_COVERED",
+        (),
+    ),
+    (
+        "a button that takes no clicks",
+        "<div id=under><button id=t style='pointer-events:none'>Go</button></div>",
+        "ELEMENT_COVERED",
+        (),
+    ),
+    (
+        "an element that no scrolling shows",
+        "<button id=t style='position:absolute;left:-2000px'>Go</button>",
+        "COMMAND_FAILED",
+        (),
+    ),
+    (
+        "an element above the page",
+        "<button id=t style='position:absolute;top:-2000px'>Go</button>",
+        "COMMAND_FAILED",
+        (),
+    ),
+    (
+        "a button cut off by its box",
+        "<div style='width:50px;height:20px;overflow:clip'><button id=t style='margin:100px'>Go</button></div>",
+        "ELEMENT_COVERED",
+        (),
+    ),
+    ("a missing element", "<p>text</p>", "ELEMENT_NOT_FOUND", ("#t",)),
+    (
+        "a button under the frame of another page",
+        "<button id=t>Go</button><iframe id=cover style='position:fixed;inset:0;width:100%;height:100%' srcdoc='text'></iframe>",
+        "ELEMENT_COVERED",
+        (),
+    ),
+)
+
+_SLIDE = "<button id=t style='position:relative;left:0;transition:left .3s linear'>Go</button>"
+_MOVE = """<button id=t style='position:absolute;top:100px;width:120px;height:60px'>Go</button><script>
+let x = 0; const step = () => { x = (x + {speed}) % 400; t.style.left = x + 'px'; requestAnimationFrame(step) }; step()
+</script>"""
+
+_MOVING_ROWS = (
+    Row(
+        id="click hits a target that slides for 300 ms",
+        html=_SLIDE,
+        script="t.getBoundingClientRect(); t.style.left = '400px'",
+        argv=("click", "#t"),
+        log=_CLICKED,
+    ),
+    Row(
+        id="click hits a target that slides into the window",
+        html="<div style='overflow:clip'><button id=t style='position:relative;left:1900px;transition:left .3s'>Go</button></div>",
+        script="t.getBoundingClientRect(); t.style.left = '0px'",
+        argv=("click", "#t"),
+        log=_CLICKED,
+        may_fail="COMMAND_FAILED",
+    ),
+    Row(
+        id="click hits a target whose box grows for 300 ms",
+        html="<div id=m style='height:0;overflow:hidden;transition:height .3s linear'><div style='height:200px'></div><button id=t>Go</button></div>",
+        script="m.getBoundingClientRect(); m.style.height = '300px'",
+        argv=("click", "#t"),
+        log=_CLICKED,
+    ),
+    Row(
+        id="click hits a target that moves endlessly",
+        html=_MOVE.replace("{speed}", "1"),
+        argv=("click", "#t"),
+        log=_CLICKED,
+        may_fail="COMMAND_FAILED",
+    ),
+    Row(
+        id="click hits a target that moves endlessly and fast, or fails",
+        html=_MOVE.replace("{speed}", "37"),
+        argv=("click", "#t"),
+        log=_CLICKED,
+        may_fail="ELEMENT_COVERED",
+        may_touch=True,
+    ),
+    Row(
+        id="click hits a button that becomes enabled after 200 ms, or fails",
+        html="<button id=t disabled>Go</button>",
+        script="setTimeout(() => { t.disabled = false }, 200)",
+        argv=("click", "#t"),
+        log=_CLICKED,
+        may_fail="COMMAND_FAILED",
+    ),
+    Row(
+        id="click hits a button whose cover fades after 300 ms, or fails",
+        html="<button id=t>Go</button>" + _COVER.format(style="background:gray", text="wait"),
+        script="setTimeout(() => cover.remove(), 300)",
+        argv=("click", "#t"),
+        log=_CLICKED,
+        may_fail="ELEMENT_COVERED",
+    ),
+    Row(
+        id="click hits a target on a page with smooth scrolling",
+        html=f"<style>html {{ scroll-behavior: smooth }}</style>{_TALL}<button id=t>Go</button>{_TALL}",
+        argv=("click", "#t"),
+        log=_CLICKED,
+    ),
+    Row(
+        id="click fails when the page pulls the target away at mousedown",
+        html="<button id=t>Go</button><script>t.onmousedown = () => { t.style.marginLeft = '600px' }</script>",
+        argv=("click", "#t"),
+        code="ELEMENT_COVERED",
+        never=("note",),
+        active="t",
+    ),
+    Row(
+        id="click follows a target that jumps away under the mouse",
+        html="<button id=t style='position:absolute'>Go</button><script>t.onmouseover = () => { t.style.left = '600px' }</script>",
+        argv=("click", "#t"),
+        log=_CLICKED,
+    ),
+    Row(
+        id="click fails when the page covers the target at mousedown",
+        html="""<button id=t>Go</button><script>t.onmousedown = () => { const cover = document.createElement('div')
+        cover.id = 'cover'; cover.style = 'position:fixed;inset:0'; document.body.append(cover) }</script>""",
+        argv=("click", "#t"),
+        code="ELEMENT_COVERED",
+        never=("note",),
+        active="t",
+    ),
+)
+
+_RESULT_ROWS = (
+    Row(
+        id="click tells that nothing changed",
+        html="<button id=t>Go</button>",
+        argv=("click", "#t"),
+        log=_CLICKED,
+        data={"clicked": "#t", "changed": False},
+    ),
+    Row(
+        id="click tells that nothing changed on a page with a clock",
+        html="<button id=t>Go</button><p id=p></p><script>setInterval(() => { p.textContent = Date.now() }, 50)</script>",
+        before=(("wait", 600),),
+        argv=("click", "#t"),
+        log=_CLICKED,
+        data={"changed": False},
+    ),
+    *(
+        Row(
+            id=f"click tells that {what}",
+            html=f"<button id=t>Go</button><p id=p>text</p><script>t.onclick = () => {{ {code} }}</script>",
+            argv=("click", "#t"),
+            log=_CLICKED,
+            data={"clicked": "#t", "changed": True},
+        )
+        for what, code in (
+            ("text changed", "p.textContent = 'new'"),
+            ("text changed after 60 ms", "setTimeout(() => { p.textContent = 'new' }, 60)"),
+            ("an element was added", "document.body.append(document.createElement('hr'))"),
+            ("an element was hidden", "p.hidden = true"),
+            ("a class changed", "p.className = 'red'"),
+            ("the address changed without a new document", "history.pushState({}, '', '#there')"),
+            ("a menu opened", "p.setAttribute('aria-expanded', 'true')"),
+        )
+    ),
+    Row(
+        id="click tells that a checkbox changed",
+        html="<input id=t type=checkbox>",
+        argv=("click", "#t"),
+        values={"t": True},
+        data={"changed": True},
+    ),
+    Row(
+        id="click tells that a details element opened",
+        html="<details id=d><summary id=t>more</summary>text</details>",
+        argv=("click", "#t"),
+        values={"d": True},
+        data={"changed": True},
+    ),
+    Row(
+        id="click succeeds when the button removes itself",
+        html="<button id=t onclick='this.remove()'>Go</button>",
+        argv=("click", "#t"),
+        log=_CLICKED,
+        data={"changed": True},
+    ),
+    Row(
+        id="click succeeds when the button removes itself at mousedown and the page counts that as its click",
+        html="<button id=t onmousedown=\"note('done'); this.remove()\">Go</button>",
+        argv=("click", "#t"),
+        log=("note@done",),
+        may_fail="COMMAND_FAILED",
+    ),
+    Row(
+        id="click succeeds when a handler stops the event",
+        html="""<button id=t>Go</button><script>
+        for (const kind of ['mousedown', 'mouseup', 'click']) t.addEventListener(kind, event => {
+          event.preventDefault(); event.stopImmediatePropagation(); if (kind === 'click') note('done') }, true)</script>""",
+        argv=("click", "#t"),
+        log=("note@done",),
+    ),
+    Row(
+        id="click succeeds when the page stops the event at the window",
+        html="""<button id=t>Go</button><script>
+        addEventListener('click', event => { event.stopImmediatePropagation(); note('done') }, true)</script>""",
+        argv=("click", "#t"),
+        log=("note@done",),
+    ),
+    Row(
+        id="click on a label changes its checkbox",
+        html="<label id=l>Box <input id=t type=checkbox></label>",
+        argv=("click", "#l"),
+        values={"t": True},
+    ),
+    Row(
+        id="click on a label moves the focus to its field",
+        html="<label id=l for=t>Box</label> <input id=t>",
+        argv=("click", "#l"),
+        active="t",
+    ),
+    Row(
+        id="click on a submit button submits the form",
+        html="<form id=f onsubmit='event.preventDefault()'><input id=i required value=x><button id=t>Go</button></form>",
+        argv=("click", "#t"),
+        log=("click@t", "submit@f"),
+    ),
+    Row(
+        id="click on an option-like button of a menu closes the menu",
+        html="<div id=m><button id=t onclick='m.hidden = true'>Go</button></div>",
+        argv=("click", "#t"),
+        log=_CLICKED,
+        data={"changed": True},
+    ),
+    Row(
+        id="click follows a link and tells the new page",
+        html="<a id=t href='SAME/next'>Go</a>",
+        pages={"next": "<p>arrived</p>"},
+        argv=("click", "#t"),
+        log=("click@/t",),
+        ends_on="next",
+        data={"title": "next"},
+    ),
+    Row(
+        id="click follows a link to another site and tells the new page",
+        html="<a id=t href='CROSS/next'>Go</a>",
+        pages={"next": "<p>arrived</p>"},
+        argv=("click", "#t"),
+        ends_on="next",
+        data={"title": "next"},
+    ),
+    Row(
+        id="click tells the new page of a script that leaves after 50 ms",
+        html="<button id=t onclick=\"setTimeout(() => { location.href = 'SAME/next' }, 50)\">Go</button>",
+        pages={"next": "<p>arrived</p>"},
+        argv=("click", "#t"),
+        ends_on="next",
+        data={"title": "next"},
+    ),
+    Row(
+        id="click submits a form to another page",
+        html="<form action='SAME/next'><input id=q name=q value=x><button id=t>Go</button></form>",
+        pages={"next": "<p>arrived</p>"},
+        argv=("click", "#t"),
+        ends_on="next",
+        data={"title": "next"},
+    ),
+    Row(
+        id="click leaves the page at mousedown",
+        html="<button id=t onmousedown=\"location.href = 'SAME/next'\">Go</button>",
+        pages={"next": "<p>arrived</p>"},
+        argv=("click", "#t"),
+        ends_on="next",
+        data={"title": "next"},
+    ),
+    Row(
+        id="click tells that a tab opened",
+        html="<a id=t target=_blank href='SAME/next'>Go</a>",
+        pages={"next": "<p>arrived</p>"},
+        argv=("click", "#t"),
+        log=_CLICKED,
+        note="tab",
+    ),
+    Row(
+        id="click tells that a dialog opened",
+        html="<button id=t onclick=\"note(confirm('sure?'))\">Go</button>",
+        argv=("click", "#t"),
+        after=(("dialog", "accept"),),
+        log=("note@true",),
+        note="dialog",
+    ),
+    Row(
+        id="click moves the focus to a field and tells it",
+        html="<button id=t onclick='i.focus()'>Go</button><input id=i aria-label=City>",
+        argv=("click", "#t"),
+        log=_CLICKED,
+        active="i",
+    ),
+    Row(
+        id="click on a button by ref",
+        html="<button id=a>Go</button><button id=t>Go</button>",
+        argv=("click", Ref("button", "Go", 1)),
+        log=_CLICKED,
+    ),
+    Row(
+        id="click by XPath",
+        html="<button id=a>Other</button><button id=t>Go</button>",
+        argv=("click", "//button[. = 'Go']"),
+        log=_CLICKED,
+    ),
+    Row(
+        id="click on the area of an image map",
+        html="""<img usemap='#m' width=200 height=100 src='data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA='>
+        <map name=m><area id=a shape=rect coords='0,0,100,100' href='#a' alt=Left>
+        <area id=t shape=rect coords='100,0,200,100' href='#b' alt=Right></map>""",
+        argv=("click", "#t"),
+        log=_CLICKED,
+    ),
+)
+
+ROWS = (
+    *(
+        Row(
+            id=f"click hits {what}",
+            html=html,
+            argv=("click", "#t"),
+            log=("mousedown@c", "mouseup@c", "click@c") if "id=c>" in html else _CLICKED,
+            may_fail="COMMAND_FAILED" if "display:contents" in html else "",
+        )
+        for what, html in _HIT
+    ),
+    *(
+        Row(id=f"click refuses {what}", html=html, argv=("click", "#t"), code=code, names=names)
+        for what, html, code, names in _NOT_HIT
+    ),
+    *_MOVING_ROWS,
+    *_RESULT_ROWS,
+)
