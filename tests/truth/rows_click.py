@@ -205,6 +205,24 @@ _MOVING_ROWS = (
         log=_CLICKED,
     ),
     Row(
+        id="click hits a target that a script slides",
+        html="<button id=t style='position:relative'>Go</button>",
+        script="""const start = performance.now(); const step = now => {
+        t.style.left = Math.min(400, Math.max(0, now - start) * 1.3) + 'px'; if (now - start < 320) requestAnimationFrame(step) }
+        requestAnimationFrame(step)""",
+        argv=("click", "#t"),
+        log=_CLICKED,
+    ),
+    Row(
+        id="click hits a target below a section that a script unfolds",
+        html="<div id=m style='height:0'></div><button id=t>Go</button>",
+        script="""const start = performance.now(); const step = now => {
+        m.style.height = Math.min(300, Math.max(0, now - start)) + 'px'; if (now - start < 320) requestAnimationFrame(step) }
+        requestAnimationFrame(step)""",
+        argv=("click", "#t"),
+        log=_CLICKED,
+    ),
+    Row(
         id="click hits a target that moves endlessly",
         html=_MOVE.replace("{speed}", "1"),
         argv=("click", "#t"),

@@ -21,8 +21,8 @@ from browser_shell.core.json_values import JsonObject
 
 _STILL_MS = 1_000
 """Time that a moving element has to stop before it is clicked while it moves."""
-_SIZE_MS = 500
-"""Time that an element has to get a size, for example while its picture loads."""
+_STEADY_MS = 500
+"""Time that an element has to get a size, for example while its picture loads, and that animations have to end."""
 _FRAME_TRIES = 10
 _FRAME_PAUSE_SECONDS = 0.03
 _DRAG_STEPS = 12
@@ -146,7 +146,7 @@ async def point_of(
 
 async def _located(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
     """Locate an element. The documents around a frame scroll some time later than the frame itself."""
-    await element.call("function (ms) { return browserShell.untilSized(this, ms) }", _SIZE_MS)
+    await element.call("function (ms) { return browserShell.untilSteady(this, ms) }", _STEADY_MS)
     point = await _locate(page, element, offset)
     for _ in range(_FRAME_TRIES if element.frame.parent_id else 0):
         await anyio.sleep(_FRAME_PAUSE_SECONDS)

@@ -149,10 +149,30 @@
     return hit;
   };
 
-  // Wait, for a bounded time, until an element that is not hidden has a size.
-  const untilSized = async (element, milliseconds) => {
+  const STYLED_MS = 100;
+  let styledAt = -Infinity; // The last change of a style attribute. Scripts animate with them.
+
+  // Whether something on the page moves that will stop.
+  const isAnimated = () =>
+    document.getAnimations().some(({ playState, effect }) =>
+      playState === "running" && effect?.getComputedTiming().endTime < Infinity);
+
+  const positionOf = (element) => {
+    const { left, top, width, height } = element.getBoundingClientRect();
+    return `${left},${top},${width},${height}`;
+  };
+
+  // Wait, for a bounded time, until an element that is not hidden has a size, and until the page does not move it.
+  const untilSteady = async (element, milliseconds) => {
     const end = performance.now() + milliseconds;
     while (!boxes(element).length && element.checkVisibility() && performance.now() < end) await nextFrame();
+    let before = null;
+    while ((isAnimated() || performance.now() - styledAt < STYLED_MS) && performance.now() < end) {
+      const now = positionOf(element);
+      if (now === before && !isAnimated()) return;
+      before = now;
+      await nextFrame();
+    }
   };
 
   // Wait until the element has the same box in two frames of the animation, for a bounded time.
@@ -160,8 +180,7 @@
     const start = performance.now();
     let before = null;
     while (performance.now() - start < milliseconds) {
-      const box = element.getBoundingClientRect();
-      const now = `${box.left},${box.top},${box.width},${box.height}`;
+      const now = positionOf(element);
       if (now === before) return true;
       before = now;
       await new Promise((resolve) => {
@@ -222,6 +241,7 @@
       for (const record of records) noteChange(record.target);
     }).observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ATTRIBUTES });
     new MutationObserver((records) => {
+      styledAt = performance.now();
       for (const { target, oldValue } of records) {
         if (displayOf(oldValue) !== displayOf(target.getAttribute("style"))) noteChange(target);
       }
@@ -346,6 +366,6 @@
 
   globalThis.browserShell = {
     document, parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
-    elementAt, untilSized, waitUntilStill, arm, disarm, events, report, settle, until, nextFrame, hasText,
+    elementAt, untilSteady, waitUntilStill, arm, disarm, events, report, settle, until, nextFrame, hasText,
   };
 })()
