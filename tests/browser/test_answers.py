@@ -95,3 +95,11 @@ def test_open_of_a_page_without_scripts_does_not_wait_for_controls(browser: Sess
     path = "/plain-text"
     site.pages[path] = "<!doctype html><title>Plain</title>"
     assert browser.run("open", f"http://127.0.0.1:{site.port}{path}").stderr == ""
+
+
+def test_an_element_that_the_page_replaces_on_release_was_clicked(browser: Session, site: Site) -> None:
+    page = site.watch("""<div id=b style="width:99px">Item</div><script>
+      b.onmouseup = () => { report('released'); b.replaceChildren('Done') }</script>""")
+    browser.ok("open", page.url)
+    assert browser.ok("click", "#b")["changed"] is True
+    page.wait_for("released")

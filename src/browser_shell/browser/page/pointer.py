@@ -291,16 +291,17 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
     try:
         if await element.call(_TAKES_PRESS_ONLY):
             return  # Its own menu or document takes the press, so no click event is expected.
-        names = ["mousedown", "click", "dblclick"]
+        names = ["mousedown", "mouseup", "click", "dblclick"]
         seen = await element.call("function (...names) { return names.map((n) => browserShell.events(n)) }", *names)
         connected = await element.call("function () { return this.isConnected }")
     except DevToolsError:
         return  # The click replaced the document.
-    down, click, double = (
-        (entry if isinstance(entry, dict) else {} for entry in seen) if isinstance(seen, list) else ({}, {}, {})
+    down, up, click, double = (
+        (entry if isinstance(entry, dict) else {} for entry in seen) if isinstance(seen, list) else ({}, {}, {}, {})
     )
-    removed_by_press = clicks == 1 and down.get("reached") and not connected
-    if (double if clicks > 1 else click).get("reached") or removed_by_press:
+    # A page that acts on the press or the release may replace the element, and then no click event follows.
+    has_acted = down.get("reached") and (not connected or (up.get("reached") and not click.get("count")))
+    if (double if clicks > 1 else click).get("reached") or (clicks == 1 and has_acted):
         return
     receiver = (click if click.get("count") else down).get("on") or "no element"
     if down.get("reached") and not connected:
