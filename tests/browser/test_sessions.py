@@ -20,8 +20,12 @@ LIMIT = 8
 
 @pytest.fixture(scope="module")
 def module_server(site: Site) -> Iterator[Server]:
-    """A server of this module, because the shared one has sessions of other tests."""
-    with running_server({"open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]}}) as running:
+    """A server of this module, because the shared one has sessions of other tests. Its one caller may have them all."""
+    policy = {
+        "open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]},
+        "sessions": {"max_per_subject": LIMIT},
+    }
+    with running_server(policy) as running:
         yield running
 
 
@@ -92,6 +96,18 @@ def test_eight_sessions_run_at_once_with_their_own_cookies_and_a_ninth_is_refuse
     assert "crowd0" in refused.stderr
     crowd[0].ok("close")
     ninth.ok("open", page.url)
+
+
+def test_one_caller_has_half_of_the_places(own_server: Server) -> None:
+    mine = [own_server.session(f"mine{number}") for number in range(LIMIT // 2)]
+    for session in mine:
+        session.ok("open", "about:blank")
+    fifth = own_server.session("fifth")
+    refused = fifth.run("open", "about:blank")
+    assert (refused.exit_code, refused.meta["rule"]) == (75, "sessions.max_per_subject")
+    assert "yours are: mine0, mine1, mine2, mine3" in refused.stderr
+    mine[0].ok("close")
+    fifth.ok("open", "about:blank")
 
 
 def test_calls_of_a_session_run_in_order(sessions: Callable[[str], Session], site: Site) -> None:

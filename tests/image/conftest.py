@@ -56,7 +56,10 @@ def forbidden(network: Network) -> Iterator[Canary]:
 
 @pytest.fixture(scope="session")
 def policy(site: Site, allowed: Canary) -> dict[str, Any]:
-    return {"open": {"unsafe_allow_addresses": [f"{site.host}:{site.port}", allowed.authority]}}
+    return {
+        "open": {"unsafe_allow_addresses": [f"{site.host}:{site.port}", allowed.authority]},
+        "sessions": {"max_per_subject": 8},  # All tests are one caller.
+    }
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -172,15 +172,7 @@ class Sessions:
         return not session.ended and self._clock.monotonic() - last_used >= self._limits.idle_seconds
 
     def _create(self, key: SessionKey) -> Session:
-        if len(self._open) >= self._limits.max:
-            own_ids = sorted(other.session_id for other in self._open if other.subject == key.subject)
-            yours = f"; yours are: {', '.join(own_ids)}" if own_ids else ""
-            raise TryLater(
-                f"all {self._limits.max} sessions of this server are in use{yours}. "
-                f"{'Close one of yours, or wait' if own_ids else 'Wait'} until one has been idle for "
-                f"{self._limits.idle_seconds} s",
-                rule_id="sessions.max",
-            )
+        self._require_room(key.subject)
         name = key.driver_name()
         session = Session(
             key=key,
@@ -198,6 +190,25 @@ class Sessions:
         )
         self._open[key] = session
         return session
+
+    def _require_room(self, subject: str) -> None:
+        """Raises: TryLater when the subject, or the server, has no place for another session."""
+        limits = self._limits
+        own_ids = sorted(other.session_id for other in self._open if other.subject == subject)
+        yours = f"; yours are: {', '.join(own_ids)}" if own_ids else ""
+        expiry = f"until one has been idle for {limits.idle_seconds} s"
+        if len(own_ids) >= limits.max_of_one_subject:
+            raise TryLater(
+                f"you have {len(own_ids)} of {limits.max_of_one_subject} sessions for each caller{yours}. "
+                f"Close one of yours, or wait {expiry}",
+                rule_id="sessions.max_per_subject",
+            )
+        if len(self._open) >= limits.max:
+            raise TryLater(
+                f"all {limits.max} sessions of this server are in use{yours}. "
+                f"{'Close one of yours, or wait' if own_ids else 'Wait'} {expiry}",
+                rule_id="sessions.max",
+            )
 
     def _remember_end(self, key: SessionKey, reason: str) -> None:
         """Keep the reason, so that the next call of that session gets an error instead of an empty page."""

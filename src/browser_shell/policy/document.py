@@ -162,8 +162,16 @@ class SessionsSection(_Section):
 
     max: Annotated[int, Field(ge=1, le=64)] = 8
     """Maximum number of open sessions, over all callers."""
+    max_per_subject: Annotated[int | None, Field(ge=1, le=64)] = None
+    """Maximum number of open sessions of one subject, so that no caller takes all places. `null` is half of `max`, but
+    at least 1. All callers without a token are one subject."""
     idle_seconds: Annotated[int, Field(ge=10, le=86_400)] = 900
     """Seconds after its last call at which a session is closed."""
+
+    @property
+    def max_of_one_subject(self) -> int:
+        """The value of `max_per_subject` that applies."""
+        return self.max_per_subject or max(1, self.max // 2)
 
 
 class ViewingSection(_Section):

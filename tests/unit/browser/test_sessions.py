@@ -16,7 +16,7 @@ from browser_shell.browser.proxy_addresses import ProxyAddresses
 from browser_shell.browser.session import Session
 from browser_shell.browser.sessions import Sessions
 from browser_shell.browser.tabs import TabTracker
-from browser_shell.core.errors import AuditUnavailable
+from browser_shell.core.errors import AuditUnavailable, ErrorCode, TryLater
 from browser_shell.core.ports import AuditLog
 from browser_shell.core.records import RecordKind
 from browser_shell.policy.document import SessionsSection
@@ -87,6 +87,34 @@ def box(tmp_path: Path) -> Box:
     clock, person, supervisor, audit = FakeClock(), FakePerson(), FakeSupervisor(), RecordingAudit()
     sessions = make_sessions(tmp_path, audit, clock, supervisor=supervisor, human=person)
     return Box(sessions, supervisor.devtools, clock, person, audit)
+
+
+async def hold(sessions: Sessions, *keys: tuple[str, str]) -> None:
+    for subject, session_id in keys:
+        async with sessions.hold(subject, session_id):
+            pass
+
+
+@pytest.mark.promise("sessions:places-for-everyone")
+async def test_a_subject_with_half_of_the_places_gets_no_more_and_others_do(tmp_path: Path) -> None:
+    sessions = make_sessions(tmp_path, RecordingAudit(), FakeClock())
+    await hold(sessions, ("alice", "b"), ("alice", "a"))
+    with pytest.raises(TryLater) as refused:
+        await hold(sessions, ("alice", "c"))
+    assert (refused.value.rule_id, refused.value.code) == ("sessions.max_per_subject", ErrorCode.SESSION_LIMIT)
+    assert "yours are: a, b" in refused.value.public_message
+    await hold(sessions, ("alice", "a"), ("bob", "a"))
+    await sessions.close("alice", "a")
+    await hold(sessions, ("alice", "c"))
+
+
+async def test_a_full_server_names_only_sessions_of_the_caller(tmp_path: Path) -> None:
+    sessions = make_sessions(tmp_path, RecordingAudit(), FakeClock())
+    await hold(sessions, ("alice", "alice-1"), ("alice", "alice-2"), ("bob", "bob-1"), ("bob", "bob-2"))
+    with pytest.raises(TryLater) as refused:
+        await hold(sessions, ("carol", "c"))
+    assert refused.value.rule_id == "sessions.max"
+    assert "alice" not in refused.value.public_message
 
 
 async def test_the_session_that_was_used_last_comes_to_the_front_once(box: Box) -> None:

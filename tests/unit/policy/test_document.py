@@ -68,6 +68,9 @@ def test_an_empty_document_is_the_safe_default() -> None:
         ({"sessions": {"max": 0}}, "sessions.max"),
         ({"sessions": {"max": 65}}, "sessions.max"),
         ({"sessions": {"max": 8.0}}, "sessions.max"),
+        ({"sessions": {"max_per_subject": 0}}, "sessions.max_per_subject"),
+        ({"sessions": {"max_per_subject": 65}}, "sessions.max_per_subject"),
+        ({"sessions": {"max_per_subject": True}}, "sessions.max_per_subject"),
         ({"sessions": {"idle_seconds": 0}}, "sessions.idle_seconds"),
         ({"viewing": {"allow_subjects": "alice"}}, "viewing.allow_subjects"),
         ({"viewing": {"allow_subjects": [""]}}, "viewing.allow_subjects.0"),
@@ -263,3 +266,21 @@ def test_every_key_is_described_for_the_reference(section: type[BaseModel]) -> N
     assert section.__doc__
     for name, field in section.model_fields.items():
         assert (field.description or "").endswith("."), name
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ({}, 4),
+        ({"max": 9}, 4),
+        ({"max": 2}, 1),
+        ({"max": 1}, 1),
+        ({"max": 8, "max_per_subject": None}, 4),
+        ({"max": 8, "max_per_subject": 1}, 1),
+        ({"max": 8, "max_per_subject": 8}, 8),
+    ],
+)
+def test_one_subject_has_half_of_the_sessions_unless_the_policy_has_a_number(
+    section: dict[str, int | None], expected: int
+) -> None:
+    assert load({"sessions": section}).sessions.max_of_one_subject == expected
