@@ -16,6 +16,7 @@ from browser_shell.policy.loading import policy_from
 from support.fakes import FakeClock
 
 OK = CommandResult(exit_code=0)
+NEW_DOCUMENT = CommandResult(exit_code=0, shows_new_document=True)
 FAILED = CommandResult(exit_code=1, error=ErrorCode.COMMAND_FAILED)
 
 

@@ -21,10 +21,22 @@ receive another message."""
 
 _NAVIGATION = frozenset({"open", "back", "forward", "reload"})
 
+_READING = frozenset({"get", "is", "find", "snapshot", "wait", "screenshot", "pdf"})
+"""Commands whose data may have a URL although nothing changed."""
+
 _DIALOG_WARNING = "A JavaScript "
 
 _SINGLE_INPUT = frozenset({"click", "dblclick", "press"})
 """Commands that cannot be half done. A tab that closes during `type` may have received only a part of the text."""
+
+
+def shows_new_document(plan: BrowserCommand, result: CommandResult) -> bool:
+    """Whether a command succeeded and the session shows another document, or another address, than before."""
+    if result.error is not None or plan.name in _READING:
+        return False
+    if plan.name == "tab":
+        return plan.operands[0] in ("switch", "close")
+    return plan.name in _NAVIGATION or (isinstance(result.data, dict) and "url" in result.data)
 
 
 def succeeded(plan: BrowserCommand, reply: DriverReply) -> CommandResult:

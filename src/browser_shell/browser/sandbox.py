@@ -30,6 +30,7 @@ from browser_shell.browser.results import (
     failed,
     lost_its_page,
     outcome_is_unknown,
+    shows_new_document,
     succeeded,
     tab_closed,
     tab_closed_by,
@@ -115,7 +116,8 @@ class BrowserSandbox:
                 if plan.name == "close":
                     await self.sessions.close_held(session)
                     return CommandResult(exit_code=0, data={"closed": True})
-                return await self._run_in_session(principal, session, plan, deadline)
+                result = await self._run_in_session(principal, session, plan, deadline)
+                return replace(result, shows_new_document=shows_new_document(plan, result))
         except ExecutionTimedOut:  # A TimeoutError whose message is already complete.
             raise
         except TimeoutError as late:

@@ -180,6 +180,8 @@ class CommandResult:
     rule_id: str = ""
     retry_after_seconds: float | None = None
     attachments: tuple[Attachment, ...] = ()
+    shows_new_document: bool = False
+    """Whether the session shows another document than before, after a navigation or in another tab."""
     run_id: str = ""
     """Id of a container job, under which its evidence is stored."""
     evidence_sha256: str = ""

@@ -23,9 +23,11 @@ class TaskBudget:
 
     budget: GovernanceBudget
     elapsed_key: str
+    document_key: str
     failures_key: str
     failures: int
     seconds_left: float
+    ends_session: bool
 
     def exceeded_after(self, seconds: float) -> BudgetExceeded:
         """Return the error for a call that was stopped because the time of its task ran out."""
@@ -39,7 +41,10 @@ class TaskBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskBudgets:
-    """The used budgets of all tasks. A budget starts with its first use and lasts for one window."""
+    """The used budgets of all tasks. A budget starts with its first use and lasts for one window.
+
+    Failures are counted for the document that the session shows: the same words may work in the next one.
+    """
 
     counters: Counters
     now: Callable[[], float]
@@ -52,12 +57,13 @@ class TaskBudgets:
         """
         # A tool without sessions has one task for each subject.
         task = f"{subject_key(call.principal.subject)}/{call.tool}/{call.session_id}"
-        failures_key, elapsed_key = f"{task}/failures/{_fingerprint(call)}", f"{task}/elapsed"
+        document_key, elapsed_key = f"{task}/document", f"{task}/elapsed"
+        failures_key = f"{task}/failures/{await self.counters.get(document_key)}/{_fingerprint(call)}"
         failures = await self.counters.get(failures_key)
         if failures > budget.max_retries and not call.ends_session:
             raise await self._exceeded(
-                f"this call has failed {failures} times; after {budget.max_retries} repetitions it is not run again. "
-                "Do something else, or try",
+                f"this call has failed {failures} times on this page; after {budget.max_retries} repetitions it is not "
+                "run again. Do something else, or try",
                 rule_id="limits.budget.retries",
                 key=failures_key,
                 budget=budget,
@@ -73,9 +79,11 @@ class TaskBudgets:
         return TaskBudget(
             budget=budget,
             elapsed_key=elapsed_key,
+            document_key=document_key,
             failures_key=failures_key,
             failures=failures,
             seconds_left=inf if call.ends_session else budget.elapsed_seconds - elapsed_seconds,
+            ends_session=call.ends_session,
         )
 
     async def charge(self, task: TaskBudget, *, ran_seconds: float, result: CommandResult | None) -> None:
@@ -87,11 +95,20 @@ class TaskBudgets:
         if result is None:
             return
         if result.error is None:
-            if task.failures:
+            if result.shows_new_document or task.ends_session:
+                await self._forget_failures(task)
+            elif task.failures:
                 await self.counters.clear(task.failures_key)
         # A call that was refused until later did not fail, so repeating it is not a retry.
         elif result.error.exit_code != _TRY_LATER_EXIT:
             await self.counters.incr(task.failures_key, window_seconds)
+
+    async def _forget_failures(self, task: TaskBudget) -> None:
+        """Give the document another number, which is part of the keys of its failures."""
+        # The first number is the time, so that no number comes again after the counter has expired.
+        is_first = await self.counters.get(task.document_key) == 0
+        amount = max(1, int(self.now() * _MILLISECONDS)) if is_first else 1
+        await self.counters.incr(task.document_key, task.budget.window_seconds, amount=amount)
 
     async def _exceeded(self, message: str, *, rule_id: str, key: str, budget: GovernanceBudget) -> BudgetExceeded:
         # Only a hint for the caller: the counter itself decides when it expires.

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from browser_shell.browser.driver.connection import DriverReply
-from browser_shell.browser.results import failed, lost_its_page, outcome_is_unknown, succeeded, tab_closed
-from browser_shell.core.calls import BrowserCommand
+from browser_shell.browser.results import (
+    failed,
+    lost_its_page,
+    outcome_is_unknown,
+    shows_new_document,
+    succeeded,
+    tab_closed,
+)
+from browser_shell.core.calls import BrowserCommand, CommandResult
 from browser_shell.core.errors import ErrorCode
+from browser_shell.core.json_values import JsonObject
 
 INPUT_LOST = DriverReply(success=False, error="CDP error (Input.dispatchMouseEvent): Session with given id not found.")
 SCRIPT_LOST = DriverReply(success=False, error="CDP error (Runtime.evaluate): Session with given id not found.")
@@ -75,3 +83,26 @@ def test_a_warning_about_a_dialog_is_left_to_the_sandbox() -> None:
     stale = DriverReply(success=True, warning='A JavaScript alert dialog is blocking the page: "boo" — use ...')
     other = DriverReply(success=True, warning="something else")
     assert [succeeded(command("click"), reply).message for reply in (stale, other)] == ["", "NOTE: something else"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "data", "expected"),
+    [
+        (("open", "https://a.example/"), {"url": "https://a.example/"}, True),
+        (("reload",), None, True),
+        (("back",), {"url": "https://a.example/"}, True),
+        (("click", "#a"), {"clicked": "#a", "url": "https://a.example/", "title": ""}, True),
+        (("click", "#a"), {"clicked": "#a", "changed": True}, False),
+        (("press", "Enter"), {"pressed": "Enter", "url": "https://a.example/"}, True),
+        (("get", "url"), {"url": "https://a.example/"}, False),
+        (("wait", "500"), {"url": "https://a.example/"}, False),
+        (("tab", "list"), {"tabs": []}, False),
+        (("tab", "switch", "t2"), {"tabs": []}, True),
+        (("tab", "close"), {"tabs": []}, True),
+    ],
+)
+def test_a_new_document_is_recognised(argv: tuple[str, ...], data: JsonObject | None, expected: bool) -> None:
+    plan = BrowserCommand(session_id="s", name=argv[0], operands=argv[1:], timeout_seconds=30)
+    assert shows_new_document(plan, CommandResult(exit_code=0, data=data)) is expected
+    failure = CommandResult(exit_code=1, data=data, error=ErrorCode.COMMAND_FAILED)
+    assert not shows_new_document(plan, failure)

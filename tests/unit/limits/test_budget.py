@@ -13,7 +13,7 @@ from browser_shell.core.errors import (
 )
 from browser_shell.core.json_values import JsonValue
 from support.fakes import FakeClock, a_call
-from support.gates import FAILED, OK, a_local_gate, admits, refusal, run_for
+from support.gates import FAILED, NEW_DOCUMENT, OK, a_local_gate, admits, refusal, run_for
 
 
 @pytest.mark.promise("limits:budget-retries")
@@ -37,6 +37,73 @@ async def test_success_resets_the_failures() -> None:
     for _ in range(5):
         assert await admits(gate, a_call(), FAILED)
         assert await admits(gate, a_call(), OK)
+
+
+@pytest.mark.parametrize("result", [OK, NEW_DOCUMENT])
+async def test_failures_are_forgotten_in_another_document(result: CommandResult) -> None:
+    gate = a_local_gate(budget={"max_retries": 1})
+    call = a_call("click", "text=Next")
+    assert [await admits(gate, call, FAILED) for _ in range(3)] == [True, True, False]
+    assert await admits(gate, a_call("open", "https://a.example/"), result)
+    assert await admits(gate, call, FAILED) is result.shows_new_document
+
+
+async def test_each_document_has_its_own_failures() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"max_retries": 0, "window_seconds": 100})
+    call = a_call("click", "#next")
+    for _ in range(4):
+        assert [await admits(gate, call, FAILED) for _ in range(2)] == [True, False]
+        clock.advance(40)
+        assert await admits(gate, a_call("open", "https://a.example/"), NEW_DOCUMENT)
+
+
+async def test_a_navigation_in_one_session_does_not_help_another() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    assert await admits(gate, a_call("click", "#next"), FAILED)
+    for elsewhere in (a_call("open", session_id="s2"), a_call("open", subject="ann")):
+        assert await admits(gate, elsewhere, NEW_DOCUMENT)
+    assert not await admits(gate, a_call("click", "#next"))
+
+
+async def test_a_failed_navigation_resets_no_failures() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    assert await admits(gate, a_call("click", "#next"), FAILED)
+    assert await admits(gate, a_call("open", "https://a.example/"), FAILED)
+    assert not await admits(gate, a_call("click", "#next"))
+    assert not await admits(gate, a_call("open", "https://a.example/"))
+
+
+async def test_failures_are_forgotten_when_the_session_is_closed() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    assert await admits(gate, a_call("click", "#next"), FAILED)
+    assert await admits(gate, a_call("close"), OK)
+    assert await admits(gate, a_call("click", "#next"))
+
+
+async def test_a_later_step_is_charged_like_a_call_of_its_own() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"max_retries": 0, "elapsed_seconds": 10})
+    lease = await gate.admit(a_call("back"), steps=3)
+    await lease.begin(a_call("click", "#a"), after=OK)
+    await run_for(lease, clock, 6, FAILED)
+    assert not await admits(gate, a_call("click", "#a"))
+    assert await admits(gate, a_call("back"))
+    lease = await gate.admit(a_call("back"), steps=2)
+    async with lease.running():
+        clock.advance(6)
+    with pytest.raises(BudgetExceeded) as exceeded:
+        await lease.begin(a_call("forward"), after=OK)
+    assert exceeded.value.rule_id == "limits.budget.elapsed"
+    await lease.settle(None)
+
+
+async def test_a_later_step_in_a_new_document_has_no_failures() -> None:
+    gate = a_local_gate(budget={"max_retries": 0})
+    assert await admits(gate, a_call("click", "#a"), FAILED)
+    lease = await gate.admit(a_call("open", "https://a.example/"), steps=2)
+    await lease.begin(a_call("click", "#a"), after=NEW_DOCUMENT)
+    await lease.settle(OK)
 
 
 async def test_a_session_can_be_closed_after_its_budget_is_used_up() -> None:

@@ -259,3 +259,33 @@ async def test_calls_above_the_quota_are_refused_for_a_day() -> None:
     assert not await admits(gate, a_call())
     clock.advance(400)
     assert await admits(gate, a_call())
+
+
+async def test_steps_count_together_and_a_call_without_room_for_all_counts_none() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, calls_per_minute=5)
+    await (await gate.admit(a_call(), steps=3)).settle(OK)
+    with pytest.raises(RateLimited) as refused:
+        await gate.admit(a_call(), steps=3)
+    assert refused.value.rule_id == "limits.rate"
+    await (await gate.admit(a_call(), steps=2)).settle(OK)
+    seconds = refused.value.retry_after_seconds
+    assert seconds is not None
+    clock.advance(seconds + 60)
+    await gate.admit(a_call(), steps=3)
+
+
+async def test_more_steps_than_the_limit_allows_are_refused_for_good() -> None:
+    with pytest.raises(RateLimited) as refused:
+        await a_local_gate(calls_per_minute=5).admit(a_call(), steps=6)
+    assert refused.value.retry_after_seconds is None
+
+
+async def test_steps_take_one_slot() -> None:
+    gate = a_local_gate(concurrent_calls=1)
+    lease = await gate.admit(a_call(), steps=5)
+    assert not await admits(gate, a_call())
+    await lease.begin(a_call("back"), after=OK)
+    assert not await admits(gate, a_call())
+    await lease.settle(OK)
+    assert await admits(gate, a_call())
