@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -25,7 +26,8 @@ SOURCES = REPOSITORY / "tests/data/apps"
 TOOLS = REPOSITORY / ".tools/apps"
 PYTHON = TOOLS / "python/bin/python"
 NODE_MODULES = TOOLS / "node/node_modules"
-DJANGO_USER, DJANGO_PASSWORD = "admin", "correct horse"
+USER, PASSWORD = "admin", "correct horse"
+"""Account in the Django site and in DokuWiki."""
 _START_SECONDS = 120
 _FOLDERS = {
     "pages": SOURCES / "pages",
@@ -102,6 +104,11 @@ class Applications:
     def fetch(self, name: str, path: str) -> Any:
         """Return the JSON answer of an application's own interface."""
         return json.loads(_get(self.ports[name], path)[1])
+
+    @property
+    def wiki(self) -> Path:
+        """Folder with the pages of DokuWiki."""
+        return self.folder / "wiki/data/pages"
 
     @property
     def notebooks(self) -> Path:
@@ -197,7 +204,28 @@ def _node_red(port: int, folder: Path) -> list[str]:
     return ["node", str(NODE_MODULES / "node-red/red.js"), "--settings", str(user / "settings.js")]
 
 
+def _dokuwiki(port: int, folder: Path) -> list[str]:
+    wiki = folder / "wiki"
+    shutil.copytree("/var/lib/dokuwiki/data", wiki / "data")
+    (wiki / "conf").mkdir()
+    settings = {
+        "title": "Handbook",
+        "useacl": 1,
+        "superuser": "@admin",
+        "updatecheck": 0,
+        "savedir": str(wiki / "data"),
+    }
+    lines = [f"$conf['{name}'] = {json.dumps(value)};" for name, value in settings.items()]
+    (wiki / "conf/local.php").write_text("\n".join(["<?php", *lines, ""]))
+    (wiki / "conf/acl.auth.php").write_text("*\t@ALL\t1\n*\t@user\t8\n")
+    digest = hashlib.md5(PASSWORD.encode(), usedforsecurity=False).hexdigest()
+    (wiki / "conf/users.auth.php").write_text(f"{USER}:{digest}:Admin:admin@example.com:admin,user\n")
+    prepend = f"auto_prepend_file={SOURCES / 'dokuwiki_prepend.php'}"
+    return ["php", "-d", prepend, "-S", f"127.0.0.1:{port}", "-t", "/usr/share/dokuwiki"]
+
+
 _COMMANDS = {
+    "dokuwiki": _dokuwiki,
     "jupyter": _jupyter,
     "node_red": _node_red,
     "streamlit": _streamlit,
@@ -205,7 +233,7 @@ _COMMANDS = {
     "nicegui": lambda _port, _folder: [str(PYTHON), str(SOURCES / "nicegui_app.py")],
     "django": _django,
 }
-_READY_PATHS = {"jupyter": "/api", "django": "/admin/login/", "streamlit": "/_stcore/health"}
+_READY_PATHS = {"jupyter": "/api", "django": "/admin/login/", "streamlit": "/_stcore/health", "dokuwiki": "/doku.php"}
 
 
 def _start(name: str, port: int, folder: Path) -> subprocess.Popen[bytes]:
@@ -215,6 +243,7 @@ def _start(name: str, port: int, folder: Path) -> subprocess.Popen[bytes]:
         "LANG": "C.UTF-8",
         "APP_PORT": str(port),
         "APP_RECORDS": str(folder / f"{name}.jsonl"),
+        "WIKI_FOLDER": str(folder / "wiki"),
         "SITE_DATABASE": str(folder / "site.sqlite3"),
         "GRADIO_ANALYTICS_ENABLED": "False",
         "HF_HUB_OFFLINE": "1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.applications import DJANGO_PASSWORD, DJANGO_USER, Applications
+from support.applications import PASSWORD, USER, Applications
 from support.scripted_agent import Step, Task, TaskBuilder, ref
 
 
@@ -11,8 +11,8 @@ def _sign_in(apps: Applications, path: str) -> list[list[Step]]:
     return [
         [("open", apps.url("django", path)), ("snapshot", "-i")],
         [
-            ("fill", ref("textbox", "Username:"), DJANGO_USER),
-            ("fill", ref("textbox", "Password:"), DJANGO_PASSWORD),
+            ("fill", ref("textbox", "Username:"), USER),
+            ("fill", ref("textbox", "Password:"), PASSWORD),
             ("click", ref("button", "Log in")),
             ("snapshot", "-i"),
         ],
@@ -178,8 +178,8 @@ def publish_an_article(apps: Applications, run: str) -> Task:
         calls=[
             [("open", apps.url("django", "/cms/")), ("snapshot", "-i")],
             [
-                ("fill", "#id_username", DJANGO_USER),
-                ("fill", "#id_password", DJANGO_PASSWORD),
+                ("fill", "#id_username", USER),
+                ("fill", "#id_password", PASSWORD),
                 ("press", "Enter"),
                 ("wait", "--text", "Welcome"),
             ],
