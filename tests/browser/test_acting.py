@@ -95,6 +95,34 @@ def test_drag_rests_at_its_end_for_pages_that_poll_the_pointer(browser: Session,
     assert watched.reports == [True]
 
 
+def test_drag_waits_for_an_element_that_moves(browser: Session, site: Site) -> None:
+    watched = site.watch(
+        """<style>#card { width: 40px; position: relative; transition: left 600ms linear; left: 0 }
+        #card.moved { left: 800px } #target { margin-top: 40px; height: 60px; background: silver }</style>
+        <button onclick="card.classList.toggle('moved')">move</button>
+        <div id="card" draggable="true">card</div><div id="target">target</div><script>
+        card.addEventListener("dragstart", (event) => event.dataTransfer.setData("text/plain", "x"))
+        target.addEventListener("dragover", (event) => event.preventDefault())
+        target.addEventListener("drop", (event) => { event.preventDefault(); report("dropped") })</script>"""
+    )
+    browser.ok("open", watched.url)
+    for _ in range(3):
+        browser.ok("click", "text=move")
+        browser.ok("drag", "#card", "#target")
+    assert watched.reports == ["dropped"] * 3
+
+
+def test_drag_fails_when_another_element_receives_the_press(browser: Session, site: Site) -> None:
+    watched = site.watch(
+        """<style>#cover { display: none; position: fixed; inset: 0 }</style>
+        <div id="card" style="margin: 300px">card</div><div id="cover"></div><div id="target">target</div>
+        <script>card.addEventListener("mousemove", () => { cover.style.display = "block" })</script>"""
+    )
+    browser.ok("open", watched.url)
+    outcome = browser.run("drag", "#card", "#target")
+    assert outcome.stderr.startswith("ELEMENT_COVERED")
+
+
 def test_hover_moves_the_mouse_without_a_click(browser: Session, page: WatchedPage) -> None:
     browser.ok("hover", "#other")
     page.wait_for(["mouseover", "other", True])

@@ -98,7 +98,9 @@ async def drag(page: Page, plan: BrowserCommand) -> JsonObject:
     start = await point_of(page, first)
     # The second element may have been scrolled away again. Its position is then taken while the drag is under way.
     end = await _point_without_scrolling(page, second)
+    await first.call("function () { browserShell.arm(this) }")
     await _drag(page, start, end)
+    await _verify_drag(first)
     return {"dragged": plan.operands[0], "to": plan.operands[1]}
 
 
@@ -319,6 +321,22 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
     raise ActFailed(ErrorCode.ELEMENT_COVERED, message, advice="Take a new snapshot and repeat the command.")
 
 
+async def _verify_drag(element: Element) -> None:
+    """Check that the drag began on the element. Raises: ActFailed."""
+    try:
+        # A page that handles pointer events may suppress the mouse events.
+        seen = await element.call("function () { return browserShell.events('pointerdown') }")
+    except DevToolsError:
+        return  # The drop replaced the document.
+    if isinstance(seen, dict) and not seen.get("reached"):
+        receiver = seen.get("on") or "no element"
+        raise ActFailed(
+            ErrorCode.ELEMENT_COVERED,
+            f"the drag did not begin on {element.label}; {receiver} received the mouse press",
+            advice="Take a new snapshot and repeat the command.",
+        )
+
+
 async def _drag(page: Page, start: Point, end: Point) -> None:
     """Drag from one point to another, with the page's own drag and drop when the element has it."""
     page.dragged = None
@@ -334,10 +352,11 @@ async def _drag(page: Page, start: Point, end: Point) -> None:
                 # Chromium reports a drag with some delay after the mouse has moved far enough.
                 await page.wait_for_event(seconds=_DRAG_START_SECONDS)
             if page.dragged is not None:
-                await _drop(page, page.dragged, end)
                 break
         else:
             await anyio.sleep(_DRAG_REST_SECONDS)
+        if page.dragged is not None:
+            await _drop(page, page.dragged, end)
         await page.send("Input.dispatchMouseEvent", _mouse("mouseReleased", end, count=1))
     finally:
         page.post("Input.setInterceptDrags", {"enabled": False})
