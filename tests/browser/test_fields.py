@@ -75,7 +75,7 @@ def test_fill_replaces_the_value_and_returns_what_the_field_holds(
 @pytest.mark.parametrize(
     ("field", "text", "code", "advice"),
     [
-        *(("readonly", "x", "NOT_EDITABLE", "editing"), ("disabled", "x", "NOT_EDITABLE", "enables")),
+        *(("readonly", "x", "NOT_EDITABLE", "click #readonly"), ("disabled", "x", "NOT_EDITABLE", "enables")),
         *(("grouped", "x", "NOT_EDITABLE", "enables"), ("aria", "x", "NOT_EDITABLE", "enables")),
         *(("inert", "x", "NOT_EDITABLE", "activates"), ("hidden", "x", "NOT_EDITABLE", "shows")),
         *(("file", "x", "NOT_EDITABLE", "without the file"), ("button", "x", "NOT_EDITABLE", "click #button")),
@@ -274,6 +274,34 @@ def test_type_refuses_what_a_field_does_not_take(
     assert page.reports == []
 
 
+def test_type_sends_keys_to_elements_that_handle_them_by_themselves(browser: Session, site: Site) -> None:
+    page = site.watch("""<div id=grid tabindex=0>grid</div><p id=plain>text</p><button id=button>b</button>
+    <input id=sink style="width:1px;height:1px;padding:0;border:0;opacity:0"><script>
+    for (const id of ['grid', 'sink', 'button', 'plain']) document.getElementById(id).onkeydown = event => {
+      report([id, event.key]); sink.value = '' }</script>""")
+    browser.ok("open", page.url)
+    assert browser.ok("type", "#grid", "ab") == {"typed": "#grid"}
+    assert page.reports == [["grid", "a"], ["grid", "b"]]
+    outcome = browser.run("type", "#sink", "cd")
+    assert outcome.exit_code == 0
+    assert "NOTE: the page handles the keys" in outcome.stderr
+    assert page.reports[2:] == [["sink", "c"], ["sink", "d"]]
+    for selector in ("#plain", "#button"):
+        assert browser.run("type", selector, "x").meta["name"] == "NOT_EDITABLE"
+    assert len(page.reports) == 4
+
+
+def test_a_dialog_while_text_is_entered_is_reported(browser: Session, site: Site) -> None:
+    page = site.watch("""<input id=f onkeydown="if (event.key === 'b') confirm('sure?')" onchange="report('change')">
+    <input id=other oninput="report(this.value)">""")
+    browser.ok("open", page.url)
+    assert browser.run("type", "#f", "abc").meta["name"] == "DIALOG_OPEN"
+    browser.ok("dialog", "accept")
+    browser.ok("focus", "#other")
+    browser.ok("press", "x")
+    assert page.reports[-1] == "x", "input is still discarded"
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -424,11 +452,11 @@ def test_select_text_selects_a_passage(browser: Session, site: Site, argv: tuple
     page.wait_for(selected)
 
 
-@pytest.mark.parametrize("argv", [("#p", "slow"), ("#secret",), ("#unselectable",), ("#empty",)])
+@pytest.mark.parametrize("argv", [("#p", "slow"), ("#secret",), ("#unselectable",), ("#empty",), ("#blank",)])
 def test_select_text_fails_when_there_is_nothing_to_select(browser: Session, site: Site, argv: tuple[str, ...]) -> None:
     browser.ok(
         "open",
-        site.watch("""<p id=p>quick</p><input id=secret type=password value=x><p id=empty>
+        site.watch("""<p id=p>quick</p><input id=secret type=password value=x><p id=empty><input id=blank>
         <p id=unselectable style="user-select:none">text</p>""").url,
     )
     assert browser.run("select-text", *argv).exit_code == 1
@@ -476,6 +504,17 @@ def test_scroll_moves_the_main_part_of_an_application(browser: Session, site: Si
     outcome = browser.run("scroll", "right")
     assert outcome.data["moved"] == 0
     assert "NOTE: nothing moved" in outcome.stderr
+
+
+def test_scroll_of_an_element_that_a_script_scrolls_sends_it_a_wheel_event(browser: Session, site: Site) -> None:
+    page = site.watch("""<style>body{height:5000px}</style><canvas id=map></canvas><script>
+    map.addEventListener('wheel', event => { event.preventDefault(); report(event.deltaY) }, {passive: false})
+    document.onscroll = () => report('page')</script>""")
+    browser.ok("open", page.url)
+    outcome = browser.run("scroll", "down", 200, "-s", "#map")
+    assert outcome.data == {"scrolled": "down", "of": "<canvas#map>"}
+    assert "NOTE: the page scrolls <canvas#map> by itself" in outcome.stderr
+    assert page.reports == [200]
 
 
 def test_get_reads_values_counts_and_attributes(browser: Session, site: Site) -> None:

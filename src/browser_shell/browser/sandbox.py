@@ -198,9 +198,9 @@ class BrowserSandbox:
                 message="the page is too large to be read at once",
             )
         if watch.dialog is not None:
-            if effect is Effect.NONE:
-                raise watch.dialog.error()
-            return CommandResult(exit_code=0, data={"dialogOpened": True})
+            if effect is Effect.CHANGE:
+                return CommandResult(exit_code=0, data={"dialogOpened": True})
+            raise watch.dialog.error()
         if await session.wait_for_browser_end():
             raise BrowserUnavailable("the browser ended while the command ran")
         return tab_closed_by(plan)

@@ -48,7 +48,9 @@ def _not_now(label: str, found: JsonObject) -> ActFailed:
         case "read-only":
             message = f"{label} is read-only"
             return ActFailed(
-                ErrorCode.NOT_EDITABLE, message, advice="Look for a button that opens it for editing, or leave it."
+                ErrorCode.NOT_EDITABLE,
+                message,
+                advice=f"Use click {label} and look whether a calendar, a list or an editor opens, or leave it.",
             )
         case "modal":
             return ActFailed(
@@ -119,11 +121,14 @@ def _wrong_text(label: str, found: JsonObject) -> ActFailed:
     return ActFailed(ErrorCode.COMMAND_FAILED, message, advice=advice)
 
 
-def not_kept(label: str, value: JsonValue) -> ActFailed:
-    """Return the error for text that was entered and that the page did not keep. `value` is None for a secret."""
+def not_kept(label: str, value: JsonValue, *, instead: str) -> ActFailed:
+    """Return the error for text that was entered and that the page did not keep.
+
+    `value` is None for a secret. `instead` is a command that may work.
+    """
     now = "what it holds now is not shown" if value is None else f"it holds {short(str(value))} now"
     return ActFailed(
         ErrorCode.COMMAND_FAILED,
         f"the page did not keep the text in {label}; {now}",
-        advice="Take a snapshot; the field may take another form of the text, or may need single keys (type).",
+        advice=f"Take a snapshot for what the page expects. Try another form of the text, or {instead}.",
     )

@@ -36,6 +36,7 @@ MAX_TYPED_CHARACTERS = 4_000
 """Two events per character take about 1 ms each, and the default deadline of a call is 30 s."""
 _MAX_VALUE_CHARACTERS = 1_000
 _REQUESTS_PER_BATCH = 200
+_RELEASE_SECONDS = 0.2
 _COMPARED_CHARACTERS = 20
 _MANY_LINES = 20
 _SELECTION_SECONDS = 0.15
@@ -207,6 +208,7 @@ async def _only_into(page: Page, target: Frame) -> AsyncIterator[None]:
     A frame may take the focus while text is on its way, and a field of a new page may have it from the start.
     """
     others = [frame for frame in await page.frames() if frame.frame_id != target.frame_id]
+    blocked = [*others, target]
     scripts: list[JsonObject] = []
 
     async def call(frame: Frame, function: str) -> None:
@@ -224,13 +226,15 @@ async def _only_into(page: Page, target: Frame) -> AsyncIterator[None]:
             tasks.start_soon(call, frame, _BLOCK_INPUT)
     try:
         yield
+        blocked = others  # The target is released when its value is read.
     finally:
         for script in scripts:
             page.post("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script.get("identifier")})
-        if others:
-            with anyio.move_on_after(1, shield=True):
+        if blocked:
+            # A page with a dialog handles the calls after the dialog is closed.
+            with anyio.move_on_after(_RELEASE_SECONDS, shield=True):
                 async with anyio.create_task_group() as tasks:
-                    for frame in others:
+                    for frame in blocked:
                         tasks.start_soon(call, frame, _RELEASE_INPUT)
 
 
@@ -258,7 +262,7 @@ def _checked_value(page: Page, entry: _Entry) -> JsonObject:
         page.notes.append(f"the page replaced the field {label}; its successor holds the text")
     if state.get("invalid"):
         page.notes.append(f"the field reports: {state['invalid']}")
-    return {} if state.get("secret") else {"value": _shorten(value)}
+    return {} if state.get("secret") or state.get("kind") == "other" else {"value": _shorten(value)}
 
 
 def _misdirected(label: str, state: JsonObject) -> ActFailed:
@@ -286,13 +290,16 @@ def _note_on_other_form(entry: _Entry, value: str) -> str:
         return ""  # The keys of a date. The answer contains the date.
     if entry.old is not None and entry.text.endswith("\n") and not value.strip():
         return f"{label} is empty now: the page took the text when Enter was pressed"
+    if entry.old is not None and entry.state.get("sink"):
+        return f"the page handles the keys of {label} by itself; take a snapshot to see the effect"
     if kind != "value" and has_same_characters(expected, value):
         return f"the page changed the form of the text in {label}"
     # Code editors keep only the lines in the document that are visible.
     is_long = kind in ("editable", "proxy") and expected.count("\n") >= _MANY_LINES
     if is_long and value.strip() and _squeeze(value) in _squeeze(expected):
         return f"{label} shows only a part of the text, so the rest could not be checked"
-    raise not_kept(label, None if entry.state.get("secret") else _shorten(value))
+    instead = f"type {label} TEXT" if entry.old is None else f"fill {label} TEXT"
+    raise not_kept(label, None if entry.state.get("secret") else _shorten(value), instead=instead)
 
 
 def has_same_characters(expected: str, value: str) -> bool:

@@ -8,6 +8,7 @@ from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.page.elements import Element
 from browser_shell.browser.page.frames import Frame
 from browser_shell.browser.page.page import Page
+from browser_shell.browser.page.pointer import point_of
 from browser_shell.browser.page.scripts import load_script
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.errors import ActFailed
@@ -19,6 +20,23 @@ _EDGES = {"up": "top", "down": "bottom", "left": "left edge", "right": "right ed
 _MAX_FRAMES = 8
 _DESCRIBE = "function () { return browserShell.fields.describeTag(this) }"
 _IS_FRAME = "function () { return browserShell.fields.kindOf(this) === 'frame' }"
+# The first listener of the window keeps the event, and the last one keeps the window from scrolling.
+_WATCH_WHEEL = """function () {
+  const state = (browserShell.wheel = { event: null, isOurs: false });
+  const first = (event) => { state.event = event };
+  const last = (event) => {
+    state.isOurs = !event.defaultPrevented;
+    event.preventDefault();
+  };
+  addEventListener("wheel", first, { once: true, passive: true, capture: true });
+  addEventListener("wheel", last, { once: true, passive: false });
+  setTimeout(() => removeEventListener("wheel", last), 1000);
+}"""
+_WHEEL_WAS_HANDLED = """async function () {
+  const state = browserShell.wheel;
+  await browserShell.until(() => state.event, 200);
+  return Boolean(state.event?.defaultPrevented) && !state.isOurs;
+}"""
 _VISIBLE_AREA = """function () {
   const box = this.getBoundingClientRect();
   const width = Math.min(box.right, innerWidth) - Math.max(box.left, 0);
@@ -40,6 +58,9 @@ async def scroll(page: Page, plan: BrowserCommand) -> JsonObject:
     if moved is None:
         page.notes.append(f"nothing moved: {selector or 'the page'} has nothing to scroll {direction}")
         return {"scrolled": direction, "moved": 0, "position": 0, "max": 0, "of": "page"}
+    if moved.get("byScript"):
+        page.notes.append(f"the page scrolls {moved.get('of')} by itself; take a snapshot to see its position")
+        return {"scrolled": direction, "of": moved.get("of")}
     if not moved.get("moved"):
         page.notes.append(f"nothing moved: {moved.get('of')} is already at its {_EDGES[direction]}")
     return {"scrolled": direction, **moved}
@@ -70,6 +91,9 @@ async def _scroll_around(page: Page, element: Element, right: int, down: int) ->
     moved = await _scroll(page, content, None, right, down) if content is not None else None
     if moved is not None:
         return await _in_frame(moved, element)
+    by_script = await _turn_wheel(page, element, right, down)
+    if by_script is not None:
+        return by_script
     while True:
         moved = await _scroll(page, element.frame, element, right, down)
         owner = await page.owner(element.frame)
@@ -80,8 +104,26 @@ async def _scroll_around(page: Page, element: Element, right: int, down: int) ->
         element = owner
 
 
+async def _turn_wheel(page: Page, element: Element, right: int, down: int) -> JsonObject | None:
+    """Turn the mouse wheel over an element that no scrollable element contains.
+
+    Returns the answer when a script of the page has handled the event, as in code editors and maps.
+    """
+    result = await element.call(load_script("scroll"), right, down, False)
+    if not isinstance(result, dict) or not result.get("byScript"):
+        return result if isinstance(result, dict) else None
+    try:
+        point = await point_of(page, element)
+    except ActFailed:
+        return None
+    await element.call(_WATCH_WHEEL)
+    wheel: JsonObject = {"type": "mouseWheel", "x": point.x, "y": point.y, "deltaX": right, "deltaY": down}
+    await page.send("Input.dispatchMouseEvent", wheel)
+    return result if await element.call(_WHEEL_WAS_HANDLED) else None
+
+
 async def _scroll(page: Page, frame: Frame, element: Element | None, right: int, down: int) -> JsonObject | None:
-    moved = await page.call_function(frame, load_script("scroll"), right, down, this=element)
+    moved = await page.call_function(frame, load_script("scroll"), right, down, True, this=element)
     return moved if isinstance(moved, dict) else None
 
 

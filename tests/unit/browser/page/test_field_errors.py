@@ -15,7 +15,7 @@ from browser_shell.core.json_values import JsonObject
         ({"problem": "gone"}, ErrorCode.ELEMENT_GONE, ""),
         ({"problem": "invisible"}, ErrorCode.NOT_EDITABLE, "shows it"),
         ({"problem": "disabled", "by": ""}, ErrorCode.NOT_EDITABLE, "enables it"),
-        ({"problem": "read-only"}, ErrorCode.NOT_EDITABLE, "opens it for editing"),
+        ({"problem": "read-only"}, ErrorCode.NOT_EDITABLE, "click @e3"),
         ({"problem": "inert"}, ErrorCode.NOT_EDITABLE, "activates it"),
         ({"problem": "modal", "by": "<dialog#d>"}, ErrorCode.ELEMENT_COVERED, "close the dialog"),
         ({"problem": "changed on focus"}, ErrorCode.NOT_EDITABLE, "snapshot"),
@@ -44,12 +44,12 @@ def test_each_problem_has_a_code_and_advice(found: JsonObject, code: ErrorCode, 
 
 
 def test_an_error_about_lost_text_shows_the_value_of_the_field() -> None:
-    assert "'123'" in not_kept("#n", "123").public_message
+    assert "'123'" in not_kept("#n", "123", instead="type #n TEXT").public_message
 
 
 def test_an_error_about_lost_text_does_not_show_a_secret() -> None:
-    assert "'" not in not_kept("#pin", None).public_message
+    assert "'" not in not_kept("#pin", None, instead="type #pin TEXT").public_message
 
 
 def test_a_long_value_is_cut_in_messages() -> None:
-    assert len(not_kept("#n", "x" * 5_000).public_message) < 400
+    assert len(not_kept("#n", "x" * 5_000, instead="").public_message) < 400

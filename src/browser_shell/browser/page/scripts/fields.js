@@ -22,6 +22,8 @@
     return element.isContentEditable || element.editContext ? "editable" : "other";
   };
 
+  const roleOf = (element) => (element.getAttribute("role") || "").trim().split(/\s+/)[0].toLowerCase();
+
   const isTextField = (element) => ["text", "value", "editable"].includes(kindOf(element));
 
   // All elements below a root that satisfy a test, also inside open shadow roots.
@@ -120,11 +122,12 @@
     return top && !ancestor(element, (node) => node === top || node.matches(":popover-open, dialog:modal")) ? top : null;
   };
 
-  // Tag, id, name and type, without text of the page.
+  // Tag, type, and id, name or first class, without text of the page.
   const describeTag = (element) => {
     const name = element.getAttribute("name");
+    const style = element.classList[0] ? `.${element.classList[0].slice(0, 40)}` : "";
+    const id = element.id ? `#${element.id.slice(0, 40)}` : name ? ` name=${name.slice(0, 40)}` : style;
     const type = element instanceof HTMLInputElement ? ` type=${element.type}` : "";
-    const id = element.id ? `#${element.id.slice(0, 40)}` : name ? ` name=${name.slice(0, 40)}` : "";
     return `<${element.localName}${id}${type}>`;
   };
 
@@ -235,6 +238,7 @@
 
   const read = (field) => {
     if (isProxy(field)) return editorText(field);
+    if (takesKeys(field)) return "";
     if ("value" in field) return field.value;
     return linesOf(field).join("\n").replace(/[\n\u200b\ufeff]+$/, "").replaceAll("\u00a0", " ");
   };
@@ -328,6 +332,7 @@
     value: read(field),
     secret: isSecret(field),
     kind: isProxy(field) ? "proxy" : kindOf(field),
+    sink: isSink(field),
     invalid: field.value && field.validity && !field.validity.valid ? field.validationMessage : "",
     ...more,
   });
@@ -416,9 +421,25 @@
     return null;
   };
 
+  const KEY_ROLES = ["", "application", "grid", "gridcell", "listbox", "menu", "textbox", "tree", "treegrid"];
+
+  // An element with keys of its own, for example a grid or a drawing area. It has no value to read back.
+  const takesKeys = (element) =>
+    kindOf(element) === "other" && element.tabIndex >= 0 && !element.matches("a, summary, label") &&
+    KEY_ROLES.includes(roleOf(element));
+
+  // A field that pages show nothing of: it receives keys for another part of the page, for example a terminal.
+  const isSink = (field) => {
+    if (isProxy(field) || takesKeys(field)) return true;
+    const { width, height } = unclippedBox(field);
+    return field instanceof HTMLInputElement && !isSecret(field) && (width <= 4 || height <= 4);
+  };
+
   const beginType = (element, text) => {
     const field = controlOf(element, isTextField);
-    const refused = typingProblem(field, text) || refusal(field, kindOf(field) === "value" ? "" : text);
+    const refused = takesKeys(field)
+      ? obstacle(field)
+      : typingProblem(field, text) || refusal(field, kindOf(field) === "value" ? "" : text);
     if (refused) return refused;
     const old = read(field);
     current = { field, old: "" };
@@ -466,8 +487,6 @@
   // --- Check boxes --------------------------------------------------------------------------------------------------
 
   const CHECKABLE_ROLES = ["checkbox", "switch", "radio", "menuitemcheckbox", "menuitemradio"];
-
-  const roleOf = (element) => (element.getAttribute("role") || "").trim().split(/\s+/)[0].toLowerCase();
 
   const isCheckable = (element) =>
     ["checkbox", "radio"].includes(kindOf(element)) || CHECKABLE_ROLES.includes(roleOf(element));

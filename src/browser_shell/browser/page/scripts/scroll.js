@@ -1,6 +1,8 @@
 // Scroll the nearest scrollable ancestor of `this`, or the main scroller of the document when `this` is the window.
-// Returns {moved, position, max, of}, or null when nothing here can be scrolled in this direction.
-function (right, down) {
+// Returns {moved, position, max, of}, or null when nothing here can be scrolled in this direction. An element that has no
+// scrollable ancestor but the window may be scrolled by a script: the result is then {byScript, of}, unless the window is
+// allowed.
+function (right, down, allowsWindow) {
   const { parentOf } = browserShell;
   const { describeTag, search } = browserShell.fields;
   const horizontal = right !== 0;
@@ -43,6 +45,9 @@ function (right, down) {
       .sort(([one], [two]) => two - one)[0]?.[1] || null;
 
   const scroller = this instanceof Element ? nearest(this) : windowScrolls() ? root : largest();
+  if (this instanceof Element && !allowsWindow && (!scroller || scroller === root || scroller === html)) {
+    return { byScript: true, of: describeTag(this) };
+  }
   if (!scroller) return null;
   const box = scroller === html ? root : scroller;
   const before = horizontal ? box.scrollLeft : box.scrollTop;

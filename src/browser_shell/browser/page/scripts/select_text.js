@@ -7,6 +7,7 @@ function (passage) {
 
   const selectInField = (field) => {
     if (field.type === "password") return { problem: "secret" };
+    if (field.value === "") return { problem: "empty" };
     const start = passage === null ? 0 : field.value.indexOf(passage);
     if (start < 0) return { problem: "missing", text: field.value.slice(0, 200) };
     field.focus();
