@@ -315,12 +315,17 @@ def _wrong_answers(row: Row, outcome: Outcome, after: State) -> list[str]:
     ]
     target = str(row.argv[1]).removeprefix("#") if len(row.argv) > 1 else ""
     has_value = row.argv[0] in ("fill", "type") and "value" in data and target in after.fields
-    if has_value and data["value"] != after.fields[target]:
+    if has_value and _lines(data["value"]) != _lines(after.fields[target]):
         findings.append(f"wrong answer: value is {data['value']!r}, the field has {after.fields[target]!r}")
     findings += [f"leak: {text!r} in the answer" for text in row.lacks if text in outcome.stdout + outcome.stderr]
     if row.note and row.note not in outcome.stderr:
         findings.append(f"wrong answer: no note {row.note!r} in {outcome.stderr!r}")
     return findings
+
+
+def _lines(value: object) -> list[str]:
+    """Return the lines of a text. Paragraphs of an editor may be separated by one line break or by two."""
+    return [line for line in str(value).splitlines() if line]
 
 
 def _kind(entry: str) -> str:

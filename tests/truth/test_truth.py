@@ -8,9 +8,17 @@ from concurrent.futures import Future
 import pytest
 
 from support.truth import Row
-from truth import rows_click, rows_pointer
+from truth import rows_choices, rows_click, rows_fill, rows_keys, rows_pointer, rows_reading, rows_targets
 
-ROWS: tuple[Row, ...] = (*rows_click.ROWS, *rows_pointer.ROWS)
+ROWS: tuple[Row, ...] = (
+    *rows_fill.ROWS,
+    *rows_keys.ROWS,
+    *rows_choices.ROWS,
+    *rows_click.ROWS,
+    *rows_targets.ROWS,
+    *rows_pointer.ROWS,
+    *rows_reading.ROWS,
+)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)

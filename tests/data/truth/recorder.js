@@ -37,7 +37,7 @@
       return element.multiple ? chosen : chosen[0] ?? null
     }
     if (element instanceof HTMLDetailsElement || element instanceof HTMLDialogElement) return element.open
-    if (element.isContentEditable) return element.innerText
+    if (element.isContentEditable) return element.innerText.replace(/\n$/, '') // An empty editor has a line break.
     return element.getAttribute('aria-checked') ?? element.getAttribute('aria-selected') ??
       element.getAttribute('aria-pressed') ?? element.getAttribute('aria-expanded')
   }
