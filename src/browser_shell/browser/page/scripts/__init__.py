@@ -12,6 +12,7 @@ def load_script(name: str) -> str:
     return (files(__package__) / f"{name}.js").read_text(encoding="utf-8")
 
 
+@cache
 def library() -> str:
     """Return the functions that are installed once per document and that all page functions share."""
-    return f"{load_script('library')};\n{load_script('fields')}"
+    return ";\n".join(load_script(name) for name in ("library", "fields", "entering", "choices"))

@@ -14,7 +14,8 @@ function (right, down, allowsWindow) {
   const allows = (value) => ["auto", "scroll", "overlay"].includes(value);
 
   // The overflow of <html>, or else of <body>, applies to the window (CSS Overflow 3 §3.3).
-  const html = document.documentElement, body = document.body;
+  const html = document.documentElement,
+    body = document.body;
   const fromBody = body && overflowOf(html) === "visible" && getComputedStyle(html).overflow === "visible";
   const windowScrolls = () => {
     const value = fromBody ? overflowOf(body) : overflowOf(html);

@@ -31,8 +31,10 @@ function (passage) {
       const parent = node.parentElement;
       if (!parent || !parent.checkVisibility({ visibilityProperty: true }) || parent.closest("script, style")) continue;
       let container = parent;
-      while (container !== root && getComputedStyle(container).display.startsWith("inline")) container = container.parentElement;
-      if (block && container !== block && found.at(-1)?.character !== " ") found.push({ character: " ", node, offset: 0 });
+      while (container !== root && getComputedStyle(container).display.startsWith("inline"))
+        container = container.parentElement;
+      if (block && container !== block && found.at(-1)?.character !== " ")
+        found.push({ character: " ", node, offset: 0 });
       block = container;
       for (let offset = 0; offset < node.data.length; offset++) {
         const character = /\s/.test(node.data[offset]) ? " " : node.data[offset];
@@ -50,9 +52,13 @@ function (passage) {
     }
     const characters = charactersOf(root);
     const wanted = words(passage);
-    const start = characters.map((entry) => entry.character).join("").indexOf(wanted);
+    const start = characters
+      .map((entry) => entry.character)
+      .join("")
+      .indexOf(wanted);
     if (start < 0 || !wanted) return null;
-    const first = characters[start], last = characters[start + wanted.length - 1];
+    const first = characters[start],
+      last = characters[start + wanted.length - 1];
     range.setStart(first.node, first.offset);
     range.setEnd(last.node, last.offset + 1);
     return range;
