@@ -307,6 +307,25 @@ def test_input_alone_gives_control_until_idle(box: Box, session: Session, site: 
         eventually(lambda: session.run("get", "title").exit_code == 0, "the person stayed in control")
 
 
+def test_a_takeover_stops_the_steps_of_a_running_call(box: Box, session: Session, site: Site) -> None:
+    page = site.watch("<button id=b onclick='report(1)'>b</button>")
+    session.ok("open", page.url)
+    with box.raw_viewer("control") as viewer:
+        send_handshake(viewer)
+        call = InFlight(session, "hover", "#b", then=[["wait", 1500], ["click", "#b"], ["close"]])
+        eventually(
+            lambda: any(r["kind"] == "SANDBOX_EXEC" and r.get("step") == 2 for r in box.audit()),
+            "the second step did not start",
+        )
+        viewer.send(KEY_X)
+        outcome = call.outcome()
+    assert (outcome.exit_code, outcome.meta["name"]) == (75, "HUMAN_IN_CONTROL")
+    assert outcome.stderr.startswith("HUMAN_IN_CONTROL: step 3 of 4 (click): ")
+    assert "1 step did not run" in outcome.stderr
+    assert len(json.loads(outcome.stdout)) == 2
+    assert page.reports == []
+
+
 def test_running_call_finishes_after_a_takeover(box: Box, session: Session, site: Site) -> None:
     session.ok("open", site.add("/waiting", plain(BLUE)))
     with box.raw_viewer("control") as viewer:

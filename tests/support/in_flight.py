@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from http.client import HTTPException
 
@@ -14,13 +15,15 @@ from support.server import Outcome, Session
 class InFlight:
     """One call in its own thread."""
 
-    def __init__(self, session: Session, *argv: str | int, timeout: int = 30) -> None:
+    def __init__(
+        self, session: Session, *argv: str | int, timeout: int = 30, then: Sequence[Sequence[str | int]] | None = None
+    ) -> None:
         self._outcomes: list[Outcome] = []
 
         def run() -> None:
             # The server may stop during the call. `outcome` fails then.
             with suppress(OSError, HTTPException):
-                self._outcomes.append(session.run(*argv, timeout=timeout))
+                self._outcomes.append(session.run(*argv, timeout=timeout, then=then))
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()

@@ -128,9 +128,13 @@ class Session:
     server: Server
     session_id: str
 
-    def run(self, *argv: str | int | float | bool, timeout: int = 30) -> Outcome:
+    def run(
+        self, *argv: str | int | float | bool, timeout: int = 30, then: Sequence[Sequence[str | int]] | None = None
+    ) -> Outcome:
         started_at = time.monotonic()
-        arguments = {"session_id": self.session_id, "argv": list(argv), "timeout_sec": timeout}
+        arguments: dict[str, Any] = {"session_id": self.session_id, "argv": list(argv), "timeout_sec": timeout}
+        if then is not None:
+            arguments["then"] = then
         reply = self.server.rpc(
             {
                 "jsonrpc": "2.0",

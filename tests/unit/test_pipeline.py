@@ -769,15 +769,15 @@ async def test_a_step_that_fails_too_often_stops_further_calls_with_it() -> None
     assert [plan.name for _, plan in sandbox.ran] == ["hover", "click", "hover", "click", "hover"]
 
 
-async def test_a_refused_later_step_counts_against_its_budget() -> None:
+async def test_a_refused_later_step_counts_against_its_own_budget() -> None:
     pipeline = a_pipeline(
         limits=a_local_gate(budget={"max_retries": 0}), policy=FakePolicy(blocked_hosts=frozenset({"bad.example"}))
     )
     call = a_call("back", then=[["open", "https://bad.example/"]])
-    assert [(await pipeline.handle(call)).error for _ in range(2)] == [
-        ErrorCode.POLICY_BLOCKED,
-        ErrorCode.BUDGET_EXCEEDED,
-    ]
+    first, second = await pipeline.handle(call), await pipeline.handle(call)
+    assert (first.error, second.error) == (ErrorCode.POLICY_BLOCKED, ErrorCode.BUDGET_EXCEEDED)
+    assert second.stderr.startswith("BUDGET_EXCEEDED: step 2 of 2 (open): ")
+    assert (await pipeline.handle(a_call("back"))).exit_code == 0
 
 
 async def test_a_lease_of_several_steps_is_settled_once() -> None:

@@ -58,6 +58,19 @@ async def test_each_document_has_its_own_failures() -> None:
         assert await admits(gate, a_call("open", "https://a.example/"), NEW_DOCUMENT)
 
 
+async def test_a_document_never_gets_the_failures_of_an_earlier_one() -> None:
+    clock = FakeClock()
+    gate = a_local_gate(clock, budget={"max_retries": 0, "window_seconds": 100})
+    navigation, call = a_call("open", "https://a.example/"), a_call("click", "#next")
+    assert await admits(gate, navigation, NEW_DOCUMENT)
+    clock.advance(90)
+    assert await admits(gate, call, FAILED)
+    # The count of documents has expired, and begins again; the failure has not.
+    clock.advance(20)
+    assert await admits(gate, navigation, NEW_DOCUMENT)
+    assert await admits(gate, call)
+
+
 async def test_a_navigation_in_one_session_does_not_help_another() -> None:
     gate = a_local_gate(budget={"max_retries": 0})
     assert await admits(gate, a_call("click", "#next"), FAILED)
