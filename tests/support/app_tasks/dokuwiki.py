@@ -24,7 +24,7 @@ def write_a_page(apps: Applications, run: str) -> Task:
         goal="Write a new wiki page, preview it, and save it with a summary.",
         calls=[
             *_sign_in(apps, run),
-            [("click", ref("link", "Create this page")), ("snapshot", "-i")],
+            [("click", ref("link", "Create this page [e]")), ("snapshot", "-i")],
             [
                 ("fill", "#wiki__text", f"====== {run} ======\n\nSome important words.\n"),
                 ("select-text", "#wiki__text", "important"),

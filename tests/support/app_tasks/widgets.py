@@ -180,7 +180,7 @@ def set_preferences(apps: Applications, run: str) -> Task:
 def add_and_delete_tasks(apps: Applications, run: str) -> Task:
     def added(title: str, owner: str) -> list[list[tuple[Any, ...]]]:
         return [
-            [("click", ref("button", "New task")), ("wait", "role=dialog"), ("snapshot", "-i")],
+            [("click", ref("button", "New task")), ("wait", ".q-dialog"), ("snapshot", "-i")],
             [
                 ("fill", ref("textbox", "Title"), title),
                 ("click", ref("combobox", "Owner")),

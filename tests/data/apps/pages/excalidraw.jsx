@@ -3,12 +3,13 @@ import '@excalidraw/excalidraw/index.css';
 import { createRoot } from 'react-dom/client';
 
 let stored = '';
+let queue = Promise.resolve(); // One request at a time, so that the last scene is stored last.
 function save(elements) {
   const scene = JSON.stringify(elements.filter((element) => !element.isDeleted).map(({ type, x, y, width, height, text, backgroundColor }) =>
     ({ type, x, y, width, height, text, backgroundColor })));
   if (scene === stored) return;
   stored = scene;
-  fetch('/store/scene', { method: 'POST', body: scene });
+  queue = queue.then(() => fetch('/store/scene', { method: 'POST', body: scene }));
 }
 
 createRoot(document.querySelector('#app')).render(

@@ -11,7 +11,8 @@ import dayjs from 'dayjs';
 import { useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
-const store = (name, data) => fetch('/store/' + name, { method: 'POST', body: JSON.stringify(data) });
+let queue = Promise.resolve(); // One request at a time, so that the last state is stored last.
+const store = (name, data) => (queue = queue.then(() => fetch('/store/' + name, { method: 'POST', body: JSON.stringify(data) })));
 const CITIES = ['Amsterdam', 'Berlin', 'Bern', 'Bratislava', 'Brussels', 'Budapest', 'Copenhagen', 'Dublin', 'Helsinki', 'Lisbon', 'London', 'Madrid'];
 
 function Trip() {
