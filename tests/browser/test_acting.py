@@ -65,6 +65,19 @@ def test_a_click_moves_the_mouse_before_it_presses_the_button(browser: Session, 
         assert {"mousedown", "mouseup"} <= {*events}
 
 
+def test_click_accepts_a_menu_that_opens_over_its_button_on_the_press(browser: Session, site: Site) -> None:
+    """The select of Material UI opens its list on mousedown."""
+    watched = site.watch(
+        """<div id="list" style="display: none; position: fixed; inset: 0"></div>
+        <div id="select" role="combobox" aria-expanded="false" tabindex="0">Second class</div><script>
+        select.addEventListener("mousedown", () => {
+          select.ariaExpanded = "true"; list.style.display = "block"; report("open") })</script>"""
+    )
+    browser.ok("open", watched.url)
+    assert browser.ok("click", "#select")["changed"] is True
+    assert watched.reports == ["open"]
+
+
 def test_dblclick_sends_a_double_click(browser: Session, page: WatchedPage) -> None:
     browser.ok("dblclick", "#b")
     page.wait_for(["dblclick", "b", True])

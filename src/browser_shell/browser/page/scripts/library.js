@@ -280,7 +280,7 @@
     for (const root of roots) for (const type of POINTER_EVENTS) root.addEventListener(type, onEvent, true);
     for (const root of roots) if (!observed.has(root)) { observed.add(root); observeRoot(root); }
     watch = {
-      target: target || null, roots, start: performance.now(), changes: 0, last: 0, events: [],
+      target: target || null, position: target ? positionOf(target) : "", roots, start: performance.now(), changes: 0, last: 0, events: [],
       url: location.href, focus: deepActiveElement(), check: null, drawn: false,
     };
   };
@@ -290,6 +290,13 @@
       for (const type of POINTER_EVENTS) root.removeEventListener(type, onEvent, true);
     }
     watch = null;
+  };
+
+  // Whether the target of `arm` is where it was then, and opens a list or a menu.
+  const hasOpened = () => {
+    const target = watch?.target;
+    const opener = target?.isConnected && target.closest("[aria-haspopup], [aria-expanded], [role=combobox]");
+    return Boolean(opener) && opener.ariaExpanded !== "false" && watch.position === positionOf(target);
   };
 
   // The mouse events of one type since `arm`.
@@ -366,6 +373,6 @@
 
   globalThis.browserShell = {
     document, parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
-    elementAt, untilSteady, waitUntilStill, arm, disarm, events, report, settle, until, nextFrame, hasText,
+    elementAt, untilSteady, waitUntilStill, arm, disarm, hasOpened, events, report, settle, until, nextFrame, hasText,
   };
 })()
