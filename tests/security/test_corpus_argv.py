@@ -10,7 +10,7 @@ from browser_shell.tools.browser_shell import BrowserShellTool
 from support.corpus_rows import load
 from support.corpus_verdicts import verdict
 
-ROWS = load("argv_attacks.jsonl")
+ROWS = [*load("argv_attacks.jsonl"), *load("step_attacks.jsonl")]
 ACCEPTED_EXCEPTIONS = {
     "ARGV-0032": "get html: the page's source costs many tokens and carries injections; snapshot and get text serve",
     "ARGV-0034": "find with actions of its own: a second selector language; find TEXT and refs serve",
@@ -21,7 +21,7 @@ ACCEPTED_EXCEPTIONS = {
 
 
 def test_the_corpus_is_not_empty() -> None:
-    assert len(ROWS) > 100
+    assert len(ROWS) > 250
 
 
 @pytest.mark.promise("argv:corpus")

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from browser_shell.commands.policy import GivenAnswers, as_block, as_json, check_line
 from browser_shell.core.errors import CallRefused
+from browser_shell.core.json_values import JsonValue
 from browser_shell.policy.addresses import classify
 from browser_shell.policy.commands import COMMANDS, FORBIDDEN, Shape, parse_command
 from browser_shell.policy.document import PolicyDocument
 from browser_shell.policy.rules import UrlPolicy
 from browser_shell.policy.urls import judge_local_name, judge_machine_name, parse_target
 from browser_shell.policy.values import CHOICE, PASSAGE, TEXT
+from browser_shell.tools.browser_shell import BrowserShellTool
 
 BOUNDED = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -58,6 +60,29 @@ def test_an_accepted_argv_is_inside_the_grammar(argv: tuple[str, ...]) -> None:
     # Every item of the argv is in the plan: as a word, an operand, an option or its value.
     values = [value for value in command.options.values() if value]
     assert len(argv) == 1 + len(command.operands) + len(command.options) + len(values)
+
+
+STEPS = st.one_of(
+    st.lists(st.one_of(ARGVS.map(list), ITEMS, st.none(), st.lists(ITEMS, max_size=3)), max_size=14),
+    st.one_of(st.none(), st.booleans(), st.text(max_size=8), st.dictionaries(st.text(max_size=4), ITEMS, max_size=2)),
+)
+
+
+@pytest.mark.promise("steps:closed-grammar")
+@BOUNDED
+@given(ARGVS.map(list), STEPS)
+def test_accepted_steps_are_each_inside_the_grammar(argv: list[JsonValue], then: JsonValue) -> None:
+    tool = BrowserShellTool()
+    steps = tool.split({"session_id": "s", "argv": argv, "then": then})
+    try:
+        plans = [tool.plan(step) for step in steps]
+    except CallRefused:
+        return
+    assert isinstance(then, list)
+    assert len(plans) == 1 + len(then) <= 13
+    assert [plan.name for plan in plans] == [argv[0], *(step[0] for step in then if isinstance(step, list))]
+    assert all(plan.name in COMMANDS and plan.session_id == "s" for plan in plans)
+    assert "close" not in [plan.name for plan in plans[:-1]]
 
 
 HOSTS = st.one_of(
