@@ -35,6 +35,14 @@ def page(browser: Session, site: Site) -> WatchedPage:
     return watched
 
 
+def test_pages_see_a_mouse_that_can_hover(browser: Session, site: Site) -> None:
+    watched = site.watch(
+        "<script>report(['(pointer: fine)', '(hover: hover)'].map((query) => matchMedia(query).matches))</script>"
+    )
+    browser.ok("open", watched.url)
+    assert watched.reports == [[True, True]]
+
+
 def test_a_click_is_a_trusted_event(browser: Session, page: WatchedPage) -> None:
     assert browser.ok("click", "#b") == {"clicked": "#b", "changed": False}
     page.wait_for(["click", "b", True])
