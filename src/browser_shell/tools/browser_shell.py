@@ -19,15 +19,15 @@ from browser_shell.policy.urls import parse_target
 
 NAME = "browser-shell"
 
-# Every conversation pays for these words: the budget is 350 tokens including the schemas.
+# Every conversation pays for these words: the budget is 350 tokens for the whole answer of tools/list. The refusal of
+# a word that is not listed here names those that are possible.
 DESCRIPTION = """\
 Drive a browser. argv:
-open URL; snapshot -i; find TEXT; click|dblclick|hover|focus|check|uncheck SEL; click --at X,Y; drag SEL SEL; \
-fill|type|select SEL TEXT; select-text SEL; press KEY; scroll down; \
-wait MS|CSS|--text T|--url GLOB|--load; get url|title|text|value|count SEL; \
-is visible|enabled|checked SEL; screenshot; pdf; back|forward|reload; tab list|switch; dialog accept|dismiss; close
-SEL: @e1 from snapshot, CSS, role=button name=Save
-then: more argvs, run in order"""
+open URL; snapshot -i; find TEXT; click/dblclick/hover/focus/check/uncheck SEL; click --at X,Y; drag SEL SEL; \
+fill/type/select SEL TEXT; select-text SEL; press KEY; scroll down; wait CSS/--text T; get url/text/value SEL; \
+is visible SEL; screenshot; pdf; back; forward; reload; tab list; dialog accept; close
+SEL: @e1, CSS, role=link name=X
+then: more argvs"""
 
 
 class BrowserShellTool:
@@ -78,13 +78,18 @@ class BrowserShellTool:
 
 
 def _input_schema() -> JsonObject:
-    items: JsonObject = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
+    argv: JsonObject = {"type": "array", "items": {"type": ["string", "number", "boolean"]}, "minItems": 1}
     # JSON Schema uses ECMA-262, where \w is ASCII only: this is `SESSION_ID_PATTERN` in fewer tokens.
     session_id: JsonObject = {"type": "string", "pattern": r"^\w[\w.-]{0,63}$"}
     properties: JsonObject = {
         "session_id": session_id,
-        "argv": {**items, "minItems": 1},
-        "then": {"type": "array", "items": items, "maxItems": MAX_FURTHER_STEPS},
+        "argv": argv,
+        # Numbers and booleans are accepted here, too; naming them costs 5 tokens.
+        "then": {
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "string"}},
+            "maxItems": MAX_FURTHER_STEPS,
+        },
         "timeout_sec": TIMEOUT_SECONDS.schema(),
     }
     return object_schema(properties, required=("session_id", "argv"))
