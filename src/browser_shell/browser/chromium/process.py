@@ -34,7 +34,7 @@ _CONSTANT_FLAGS = (
     "--disable-gpu",
     # Without it, input is dropped until the page has painted its first text or picture, for example on an empty canvas.
     "--allow-pre-commit-input",
-    # Chromium finds no mouse on the display of Xvnc. Pages would hide what appears on hover, and show the layout for touch
+    # Chromium finds no mouse on the display of Xvnc. Pages would hide what appears on hover, and show layouts for touch
     # screens. The values are PointerType and HoverType of Blink: a fine pointer that can hover.
     "--blink-settings=primaryPointerType=4,availablePointerTypes=4,primaryHoverType=2,availableHoverTypes=2",
     "--password-store=basic",
