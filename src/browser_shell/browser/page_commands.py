@@ -17,6 +17,7 @@ async def run_on_page(page: Page, plan: BrowserCommand, run: PageCommand, effect
     Raises: BrowserUnavailable, DevToolsError when the tab is gone.
     """
     page.notes.clear()
+    page.attachments.clear()
     try:
         data = await (run(page, plan) if effect is Effect.NONE else _act(page, plan, run, effect))
     except ActFailed as failure:
@@ -24,7 +25,12 @@ async def run_on_page(page: Page, plan: BrowserCommand, run: PageCommand, effect
         return CommandResult(
             exit_code=code.exit_code, error=code, message=failure.public_message, advice=failure.advice
         )
-    return CommandResult(exit_code=0, data=data, message="\n".join(f"NOTE: {note}" for note in page.notes))
+    return CommandResult(
+        exit_code=0,
+        data=data,
+        message="\n".join(f"NOTE: {note}" for note in page.notes),
+        attachments=tuple(page.attachments),
+    )
 
 
 async def _act(page: Page, plan: BrowserCommand, run: PageCommand, effect: Effect) -> JsonObject:

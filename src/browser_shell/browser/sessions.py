@@ -22,7 +22,7 @@ from browser_shell.core.decisions import Requester
 from browser_shell.core.errors import AuditUnavailable, BrowserUnavailable, TryLater
 from browser_shell.core.ports import AuditLog, Clock
 from browser_shell.core.records import AuditRecord, RecordKind
-from browser_shell.policy.document import SessionsSection
+from browser_shell.policy.document import OutputSection, SessionsSection
 from browser_shell.process.accounts import make_private_directory
 
 log = structlog.get_logger()
@@ -45,6 +45,7 @@ class Sessions:
         driver: AgentBrowserDriver,
         clock: Clock,
         limits: SessionsSection,
+        output: OutputSection,
         layout: RuntimeLayout,
         proxy_addresses: ProxyAddresses,
         human: HumanControl,
@@ -55,6 +56,7 @@ class Sessions:
         self._driver = driver
         self._clock = clock
         self._limits = limits
+        self._output = output
         self._layout = layout
         self._human = human
         self._audit = audit
@@ -186,7 +188,9 @@ class Sessions:
             proxy_address=self._proxy_addresses.take(Requester(subject=key.subject, session_id=key.session_id)),
             proxy_port=self._proxy_addresses.port,
             loss_reason=self._end_reasons.pop(key, ""),
-            pages=PageConnection(partial(self._supervisor.open_connection, max_message_bytes=MAX_MESSAGE_BYTES)),
+            pages=PageConnection(
+                partial(self._supervisor.open_connection, max_message_bytes=MAX_MESSAGE_BYTES), output=self._output
+            ),
         )
         self._open[key] = session
         return session

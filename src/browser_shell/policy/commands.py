@@ -12,7 +12,6 @@ from browser_shell.policy.messages import quoted
 from browser_shell.policy.values import (
     ATTRIBUTE,
     CHOICE,
-    CSS,
     DEPTH,
     KEY,
     MATCHES,
@@ -133,7 +132,7 @@ COMMANDS: MappingProxyType[str, Shape | Words] = MappingProxyType(
                 Option("urls", ("-u", "--urls")),
                 Option("cursor", ("-C", "--cursor")),
                 Option("depth", ("-d", "--depth"), DEPTH),
-                Option("selector", ("-s", "--selector"), CSS),
+                Option("selector", ("-s", "--selector"), SELECTOR),
                 Option("delta", ("--delta",)),
                 Option("full", ("--full",)),
                 # Not an option of the driver: keep the map of refs, which has more tokens than the snapshot.

@@ -69,11 +69,11 @@ def _css(text: str) -> str:
 
 
 def _picture_of(text: str) -> str:
-    if _REF.fullmatch(text):
-        return text
+    if text.lstrip().lower().startswith(_NOT_CSS):
+        return _selector(text)
     _css(text)
     if _PATH_PARTS.search(text) or _FILE_ENDING.search(text):
-        raise ValueError("must be @ref or CSS and must not look like a file; the server chooses the file name")
+        raise ValueError("must be SEL and must not look like a file; the picture is part of the result")
     return text
 
 

@@ -251,6 +251,7 @@ def build_browser(
         driver=driver,
         clock=clock,
         limits=settings.policy.sessions,
+        output=settings.policy.output,
         layout=layout,
         proxy_addresses=addresses,
         human=human,

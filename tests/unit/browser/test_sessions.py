@@ -19,7 +19,7 @@ from browser_shell.browser.tabs import TabTracker
 from browser_shell.core.errors import AuditUnavailable, ErrorCode, TryLater
 from browser_shell.core.ports import AuditLog
 from browser_shell.core.records import RecordKind
-from browser_shell.policy.document import SessionsSection
+from browser_shell.policy.document import OutputSection, SessionsSection
 from support.fakes import FakeClock, FakePerson, FullDiskAudit, RecordingAudit
 from support.layouts import flat_layout
 
@@ -59,6 +59,7 @@ def make_sessions(directory: Path, audit: AuditLog, clock: FakeClock, **parts: o
         driver=cast(AgentBrowserDriver, NoDriver()),
         clock=clock,
         limits=SessionsSection(max=4, idle_seconds=10),
+        output=OutputSection(),
         layout=flat_layout(directory),
         proxy_addresses=ProxyAddresses(port=1),
         human=cast(FakePerson, parts.get("human", FakePerson())),

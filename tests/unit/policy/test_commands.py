@@ -147,7 +147,7 @@ def test_a_subcommand_outside_the_policy_is_blocked_and_not_listed() -> None:
         (("snapshot", "-d", "51"), 2),
         (("snapshot", "-d", "-1"), 2),
         (("snapshot", "-d", "x"), 2),
-        (("snapshot", "-s", "@e1"), 2),
+        (("snapshot", "-s", "@x1"), 2),
         (("snapshot", "-s", "--cdp"), 2),
         (("snapshot", "--Interactive"), 1),
         (("open", "--init-script", "x"), 1),

@@ -8,7 +8,18 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TypeAlias
 
-from browser_shell.browser.page import choices, fields, keyboard, pointer, reading, scrolling, waiting
+from browser_shell.browser.page import (
+    choices,
+    fields,
+    find,
+    keyboard,
+    looks,
+    pictures,
+    pointer,
+    reading,
+    scrolling,
+    waiting,
+)
 from browser_shell.browser.page.page import Page
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.json_values import JsonObject
@@ -41,13 +52,15 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
         "back": Entry(verified_by="URL of the document"),
         "forward": Entry(verified_by="URL of the document"),
         "reload": Entry(verified_by="URL of the document"),
-        "screenshot": Entry(verified_by="the picture"),
         "pdf": Entry(verified_by="the document"),
-        "snapshot": Entry(verified_by="the answer"),
         "get url or title": Entry(verified_by="the answer"),
         "wait for the load": Entry(verified_by="the condition"),
         # The page: waits.
         "wait": Entry(run=waiting.wait, verified_by="the condition"),
+        # The page: looks.
+        "snapshot": Entry(run=looks.snapshot, verified_by="the answer"),
+        "screenshot": Entry(run=pictures.screenshot, verified_by="the picture"),
+        "find": Entry(run=find.find, verified_by="the answer"),
         # The page: acts with the mouse.
         "click": Entry(
             run=pointer.click, effect=Effect.CHANGE, verified_by="click event of the element, seen by a first listener"

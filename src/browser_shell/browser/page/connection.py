@@ -12,6 +12,7 @@ import anyio
 from browser_shell.browser.devtools.client import DevTools, DevToolsEvent
 from browser_shell.browser.page.page import Page
 from browser_shell.browser.page.refs import RefTable
+from browser_shell.policy.document import OutputSection
 
 MAX_MESSAGE_BYTES = 48 * 1024 * 1024
 """The accessibility tree of a page with 20,000 nodes has about 10 MB. A longer message ends the connection of this
@@ -24,8 +25,9 @@ OpenConnection: TypeAlias = Callable[[Callable[[DevToolsEvent], None]], Awaitabl
 class PageConnection:
     """The attached tabs of one session."""
 
-    def __init__(self, open_connection: OpenConnection) -> None:
+    def __init__(self, open_connection: OpenConnection, *, output: OutputSection) -> None:
         self._open = open_connection
+        self._output = output
         self._devtools: DevTools | None = None
         self._pages: dict[str, Page] = {}
         """By target id."""
@@ -42,7 +44,7 @@ class PageConnection:
             self._devtools = await self._open(self._on_event)
         if target_id not in self._pages:
             refs = self._refs.setdefault(target_id, RefTable(self._numbers))
-            page = await Page.attach(self._devtools, target_id, refs)
+            page = await Page.attach(self._devtools, target_id, refs, self._output)
             self._pages[target_id] = page
             self._by_session[page.sessions[0]] = page
         return self._pages[target_id]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -13,8 +14,13 @@ from browser_shell.browser.page.frames import Frame, Navigations, frames_in
 from browser_shell.browser.page.refs import NodeRef, RefTable
 from browser_shell.browser.page.scripts import library
 from browser_shell.browser.page.selectors import count_elements, find_element
+from browser_shell.core.calls import Attachment
 from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.core.json_values import JsonObject, JsonValue
+from browser_shell.policy.document import OutputSection
+
+if TYPE_CHECKING:
+    from browser_shell.browser.page.looks import LastLook
 
 WORLD = "browser-shell"
 """Name of the isolated world. It shares the DOM with the page, and none of its objects."""
@@ -28,12 +34,19 @@ _FRAMES_ONLY: JsonObject = {"type": "iframe"}
 class Page:
     """One tab. Page functions run in the isolated world of a frame; input events go to the tab's top target."""
 
-    def __init__(self, devtools: DevTools, *, target_id: str, cdp_session: str, refs: RefTable) -> None:
+    def __init__(
+        self, devtools: DevTools, *, target_id: str, cdp_session: str, refs: RefTable, output: OutputSection
+    ) -> None:
         self.refs = refs
+        self.output = output
         self.notes: list[str] = []
         """Notes for the agent about the command that runs."""
         self.seconds_left = 0.0
         """Time that the command may take, from its start."""
+        self.attachments: list[Attachment] = []
+        """Pictures that the command has taken."""
+        self.last_look: LastLook | None = None
+        """The page at the last look, for the next `snapshot --delta`."""
         self.navigations = Navigations(top_frame_id=target_id)  # The id of a page target is that of its top frame.
         self.open_requests: set[str] = set()
         """Ids of script requests that have no response yet, while `Network` is enabled."""
@@ -51,10 +64,10 @@ class Page:
         self._event = anyio.Event()
 
     @classmethod
-    async def attach(cls, devtools: DevTools, target_id: str, refs: RefTable) -> Page:
+    async def attach(cls, devtools: DevTools, target_id: str, refs: RefTable, output: OutputSection) -> Page:
         """Raises: BrowserUnavailable, DevToolsError when the tab is gone."""
         reply = await devtools.call("Target.attachToTarget", {"targetId": target_id, "flatten": True})
-        page = cls(devtools, target_id=target_id, cdp_session=str(reply["sessionId"]), refs=refs)
+        page = cls(devtools, target_id=target_id, cdp_session=str(reply["sessionId"]), refs=refs, output=output)
         page._prepare(page._top_session)
         return page
 

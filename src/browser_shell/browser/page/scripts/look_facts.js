@@ -1,0 +1,10 @@
+// What a DOM snapshot does not tell, and how large it would be.
+function () {
+  const dialogs = [...document.querySelectorAll("dialog[open]")];
+  return {
+    elements: document.getElementsByTagName("*").length,
+    characters: (document.body?.textContent || "").length,
+    // Number of the dialog that makes the rest of the page inert, among all open dialogs; -1 without one.
+    modal: dialogs.findLastIndex((dialog) => dialog.matches(":modal")),
+  };
+}
