@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,9 @@ import pytest
 from browser_shell.core.errors import ErrorCode
 from browser_shell.policy.commands import COMMANDS, Shape
 from support.pages import running_site
-from support.server import Session, running_server
+from support.server import Outcome, running_server
 
 SKILL = Path(__file__).parent.parent.parent / "skills" / "browser-shell" / "SKILL.md"
-NOT_EXECUTED_YET = {
-    "drag",
-    "find",
-    "select-text",
-    ("get", "value"),
-    ("get", "count"),
-    ("get", "attr"),
-    "at",
-    "from",
-    "to",
-}
-"""Subcommands, words and options that the grammar has and no page executes yet. The skill does not describe them."""
-RESULT_KEYS = {"session_id", "exit_code", "stdout", "stderr"}
-
 ORDER = """<title>Order</title><h1>Order</h1>
 <form onsubmit="event.preventDefault(); send.disabled = true; setTimeout(() => {
   busy.hidden = true; summary.textContent = 'Thank you, ' + person.value; send.disabled = false
@@ -49,33 +35,19 @@ ORDER = """<title>Order</title><h1>Order</h1>
 <div style="height:3000px"></div>"""
 
 
-@dataclass(frozen=True)
-class Example:
-    argv: list[str]
-    fails: str
-
-    def __str__(self) -> str:
-        return " ".join(self.argv)
-
-
-def blocks() -> Iterator[tuple[str, Any]]:
-    for words, body in re.findall(r"^```json *(.*?)\n(.*?)^```", SKILL.read_text(encoding="utf-8"), re.M | re.S):
-        yield words, json.loads(body)
-
-
-def examples() -> list[Example]:
-    found = []
-    for words, value in blocks():
-        if isinstance(value, dict) and value.keys() >= RESULT_KEYS:
-            continue
-        argv = value["argv"] if isinstance(value, dict) else value
-        found.append(Example(argv=argv, fails=words.removeprefix("fails ")))
-    return found
+def examples() -> list[list[str]]:
+    """The first call of the document, then every argv of the table of commands, in order."""
+    text = SKILL.read_text(encoding="utf-8")
+    first = json.loads(re.findall(r"^```json\n(.*?)^```", text, re.M | re.S)[0])
+    table = text.partition("## Commands")[2].partition("## Errors")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+    lines = [shlex.split(code) for row in rows for code in re.findall(r"`([^`]+)`", row)]
+    return [first["argv"], *first["then"], *(argv for argv in lines if argv[0] in COMMANDS), ["close"]]
 
 
 @pytest.fixture(scope="module")
-def ran() -> Iterator[tuple[list[Any], list[tuple[Example, str]]]]:
-    """All examples in the order of the document, in one session, at the shop that they talk about."""
+def run_results() -> Iterator[tuple[list[Any], list[tuple[list[str], Outcome]]]]:
+    """What the page reported, and the outcome of each example, in the order of the document and in one session."""
     with running_site() as site:
         site.add("/order", site.report_script("/order") + ORDER)
         site.add("/details", "<title>Details</title>")
@@ -83,63 +55,55 @@ def ran() -> Iterator[tuple[list[Any], list[tuple[Example, str]]]]:
         policy = {"open": {"unsafe_resolve": {"shop.example": f"127.0.0.1:{site.port}"}}}
         with running_server(policy) as server:
             session = server.session("order-1")
-            yield site.reports["/order"], [(example, _verdict(session, example)) for example in examples()]
+            yield site.reports["/order"], [(argv, session.run(*argv)) for argv in examples()]
 
 
-def _verdict(session: Session, example: Example) -> str:
-    outcome = session.run(*example.argv)
-    word = outcome.stderr.partition(":")[0] if outcome.exit_code else ""
-    assert (outcome.exit_code == 0) == (word == ""), outcome
-    if word:
-        assert outcome.exit_code == ErrorCode[word].exit_code
-        assert outcome.stdout == ""
-    else:
-        json.loads(outcome.stdout)
-    return word
-
-
-def test_every_example_does_what_the_skill_describes(ran: tuple[list[Any], list[tuple[Example, str]]]) -> None:
-    wrong = [(str(example), word) for example, word in ran[1] if word != example.fails]
+def test_every_example_works(run_results: tuple[list[Any], list[tuple[list[str], Outcome]]]) -> None:
+    wrong = [(argv, outcome.stderr) for argv, outcome in run_results[1] if outcome.exit_code != 0]
     assert wrong == []
 
 
-def test_the_examples_reach_the_page(ran: tuple[list[Any], list[tuple[Example, str]]]) -> None:
-    messages = ran[0]
-    assert messages[0] == {"name": "Ada Lovelace", "size": "medium", "gift": True, "notes": ""}
-    for seen in ("double", "hover", "terms 100", False, "A better name"):
-        assert seen in messages, seen
+def test_the_examples_reach_the_page(run_results: tuple[list[Any], list[tuple[list[str], Outcome]]]) -> None:
+    messages = run_results[0]
+    assert {"name": "Ada Lovelace", "size": "medium", "gift": False, "notes": " --thanks"} in messages
+    for message in ("double", "hover", "terms 100", False, "A better name"):
+        assert message in messages, message
+
+
+def test_the_snapshot_has_refs_as_described(run_results: tuple[list[Any], list[tuple[list[str], Outcome]]]) -> None:
+    (look, *_) = [outcome for argv, outcome in run_results[1] if argv == ["snapshot", "-i"]]
+    assert re.search(r'- textbox "Name" \[ref=e\d+\]', look.data["snapshot"])
 
 
 def test_every_subcommand_has_an_example() -> None:
-    used = {tuple(example.argv[:2]) for example in examples() if not example.fails}
+    used = {tuple(argv[:2]) for argv in examples()}
     for name, shape in COMMANDS.items():
         if isinstance(shape, Shape):
-            assert name in NOT_EXECUTED_YET or any(argv[0] == name for argv in used), name
+            assert any(argv[0] == name for argv in used), name
         else:
             for word in shape:
-                assert (name, word) in used | NOT_EXECUTED_YET, (name, word)
+                assert (name, word) in used, (name, word)
 
 
 def test_every_option_is_named() -> None:
     text = SKILL.read_text(encoding="utf-8")
     for name, shape in COMMANDS.items():
-        if isinstance(shape, Shape) and name not in NOT_EXECUTED_YET:
-            for option in shape.options:
-                if option.name in NOT_EXECUTED_YET:
-                    continue
-                assert any(f"{spelling}" in text for spelling in option.spellings), (name, option.name)
+        for option in shape.options if isinstance(shape, Shape) else ():
+            assert any(spelling in text for spelling in option.spellings), (name, option.name)
 
 
 def test_the_table_of_errors_has_the_right_exit_codes() -> None:
     rows = re.findall(r"^\| (`[A-Z_`, ]+`) \| (\d+) \|", SKILL.read_text(encoding="utf-8"), re.M)
     listed = {word: int(exit_code) for words, exit_code in rows for word in re.findall(r"`([A-Z_]+)`", words)}
-    assert len(listed) >= 10
+    assert len(listed) >= 8
     assert listed == {word: ErrorCode[word].exit_code for word in listed}
 
 
 def test_skill_is_short_and_has_a_description() -> None:
-    lines = SKILL.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 250
+    text = SKILL.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    # The limit is 1,200 cl100k tokens, which a conformance test counts.
+    assert len(text) <= 4_100
     assert lines[0] == "---"
     assert lines[1] == "name: browser-shell"
     assert lines[2].startswith("description: ")

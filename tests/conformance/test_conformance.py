@@ -42,6 +42,11 @@ async def test_tools_list_costs_at_most_350_tokens(tools: Path) -> None:
     assert cl100k_tokens(text, tools) <= 350
 
 
+def test_the_skill_costs_at_most_1200_tokens(tools: Path) -> None:
+    skill = ROOT / "skills" / "browser-shell" / "SKILL.md"
+    assert cl100k_tokens(skill.read_text(encoding="utf-8"), tools) <= 1200
+
+
 def test_conformance_suites_and_inspector_pass() -> None:
     completed = subprocess.run([ROOT / "scripts" / "conformance"], capture_output=True, timeout=600)
     assert completed.returncode == 0, completed.stdout.decode()[-4000:] + completed.stderr.decode()[-2000:]

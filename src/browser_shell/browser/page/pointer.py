@@ -31,7 +31,14 @@ _DRAG_START_SECONDS = 0.05
 _DRAG_REST_SECONDS = 0.12
 """Pause before the button is released. SortableJS polls the pointer every 50 ms and drops at the last polled place."""
 _SAME_PIXELS = 0.5
-_IS_HOVERED = "function () { return [this, ...(this.labels || [])].some((element) => element.matches(':hover')) }"
+_IS_HOVERED = """function (ms) {
+  const isHovered = () =>
+    browserShell.events("mouseover").reached > 0 ||
+    [this, ...(this.labels || [])].some((element) => element.matches(":hover"));
+  return browserShell.until(isHovered, ms, true);
+}"""
+_HOVER_MS = 300
+"""Time until the page shows an element as hovered after the mouse has moved there."""
 _TAKES_PRESS_ONLY = "function () { return this.matches('select, iframe, frame, object, embed') }"
 
 
@@ -75,10 +82,10 @@ async def hover(page: Page, plan: BrowserCommand) -> JsonObject:
         await _move(page, point)
         return {"hovered": plan.options["at"], "on": await _describe_at(page, point)}
     element = await page.element(plan.operands[0])
-    await _move(page, await point_of(page, element, offset=_offset(plan)))
-    if not await element.call(
-        "function () { return this.matches(':hover') || [...(this.labels || [])].some((l) => l.matches(':hover')) }"
-    ):
+    point = await point_of(page, element, offset=_offset(plan))
+    await element.call("function () { browserShell.arm(this) }")
+    await _move(page, point)
+    if not await element.call(_IS_HOVERED, _HOVER_MS):
         raise ActFailed(
             ErrorCode.COMMAND_FAILED,
             f"the mouse is at {element.label}, but the page does not show it as hovered; it may have moved",

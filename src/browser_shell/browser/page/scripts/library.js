@@ -202,7 +202,9 @@
     "aria-expanded", "aria-checked", "aria-selected", "aria-hidden", "aria-pressed", "aria-current", "aria-label",
     "aria-busy", "aria-invalid", "aria-disabled", "aria-valuenow", "data-state", "transform", "points", "d",
   ];
-  const POINTER_EVENTS = ["pointerdown", "mousedown", "mouseup", "click", "dblclick", "contextmenu", "dragstart", "drop"];
+  const POINTER_EVENTS = [
+    "mouseover", "pointerdown", "mousedown", "mouseup", "click", "dblclick", "contextmenu", "dragstart", "drop",
+  ];
   const EFFECT_EVENTS = ["input", "change", "toggle"];
   const DISPLAY = /(?:^|;)\s*(?:display|visibility)\s*:[^;]*/g;
 
