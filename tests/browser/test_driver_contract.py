@@ -20,16 +20,7 @@ from browser_shell.browser.driver.connection import DriverReply, connect
 from support.pages import Site
 from support.server import Server, Session
 
-PAGE = """
-<h1>Heading</h1>
-<a id=l href="#there">link</a>
-<input id=a aria-label=Name>
-<input type=checkbox id=c aria-label=Agree>
-<select id=s aria-label=Choice><option value=1>One<option value=2>Two</select>
-<button id=b onclick="report('click')" ondblclick="report('dblclick')" onmouseover="report('hover')">Go</button>
-<p id=x hidden>hidden</p>
-<div style="height:3000px"></div>
-"""
+PAGE = "<h1>Heading</h1>"
 
 
 @pytest.fixture
@@ -60,41 +51,12 @@ def url_of(session: Session, action: Action) -> Any:
     return data.get("url") if isinstance(data, dict) else None
 
 
-def has(**expected: Any) -> Callable[[Any], bool]:
-    return lambda data: all(data.get(name) == value for name, value in expected.items())
-
-
 def has_keys(*names: str) -> Callable[[Any], bool]:
     return lambda data: set(names) <= data.keys()
 
 
 CONTRACT: list[tuple[Action, Callable[[Any], bool]]] = [
-    (actions.PageAction(action="title"), has(title="watched")),
     (actions.PageAction(action="url"), has_keys("url")),
-    (actions.ElementAction(action="gettext", selector="h1"), has(text="Heading")),
-    (actions.ElementAction(action="isvisible", selector="#x"), has(visible=False)),
-    (actions.ElementAction(action="isenabled", selector="#a"), has(enabled=True)),
-    (actions.ElementAction(action="ischecked", selector="#c"), has(checked=False)),
-    (actions.Snapshot(), has_keys("snapshot", "refs", "origin")),
-    (
-        actions.Snapshot(interactive=True, compact=True, urls=True, cursor=True, max_depth=4, selector="body"),
-        lambda data: "[ref=" in data["snapshot"] and "url=http" in data["snapshot"],
-    ),
-    (actions.Snapshot(delta=True), lambda data: data["snapshot"]["kind"] in ("full", "unchanged", "delta")),
-    (actions.Snapshot(delta=True, full=True), lambda data: data["snapshot"]["kind"] == "full"),
-    (actions.ElementAction(action="click", selector="xpath=//button"), has_keys("clicked")),
-    (actions.ElementAction(action="dblclick", selector="#b"), has_keys("clicked")),
-    (actions.ElementAction(action="hover", selector="#b"), has_keys("hovered")),
-    (actions.ElementAction(action="focus", selector="#a"), has_keys("focused")),
-    (actions.ElementAction(action="check", selector="#c"), has_keys("checked")),
-    (actions.ElementAction(action="uncheck", selector="#c"), has_keys("unchecked")),
-    (actions.Fill(selector="#a", value="--cdp 1"), has_keys("filled")),
-    (actions.Type(selector="#a", text="--clear"), has(typed="--clear")),
-    (actions.InsertText(text="x"), has(inserted=True)),
-    (actions.Press(key="Tab"), has(pressed="Tab")),
-    (actions.Select(selector="#s", values=("2",)), has(selected=["2"])),
-    (actions.Scroll(direction="down", amount=50), has(scrolled=True)),
-    (actions.Scroll(direction="down", amount=50, selector="body"), has(scrolled=True)),
     (actions.WaitForUrl(url="**/*", timeout=5000), has_keys("url")),
     (actions.WaitForLoadState(state="load", timeout=5000), has_keys("state")),
     (actions.PageAction(action="reload"), has_keys("url")),
@@ -118,17 +80,9 @@ def test_navigation_and_history_report_the_url(session: Session, site: Site) -> 
     assert url_of(session, actions.PageAction(action="forward")) == second
 
 
-@pytest.mark.parametrize(("image_format", "magic"), [("jpeg", b"\xff\xd8\xff"), ("png", b"\x89PNG")])
-def test_files_are_written_where_and_how_they_are_requested(session: Session, image_format: str, magic: bytes) -> None:
+def test_a_document_is_written_where_it_is_requested(session: Session) -> None:
     (directory,) = (session.server.devtools_directory / "out").iterdir()
-    image, pdf = directory / f"contract.{image_format}", directory / "contract.pdf"
-    screenshot = actions.Screenshot(
-        path=str(image), full_page=True, annotate=True, format=image_format, quality=50, selector=None
-    )
-    reply = send(session, screenshot)
-    assert reply.success
-    assert has_keys("path", "annotations")(reply.data)
-    assert image.read_bytes().startswith(magic)
+    pdf = directory / "contract.pdf"
     assert send(session, actions.Pdf(path=str(pdf))).success
     assert pdf.read_bytes().startswith(b"%PDF")
 
@@ -140,7 +94,7 @@ def test_a_tab_of_another_session_cannot_be_reached(session: Session) -> None:
 def test_failures_keep_their_wording(session: Session) -> None:
     """Results are derived from parts of these error texts."""
     expected = {
-        actions.ElementAction(action="click", selector="#none"): "Element not found",
+        actions.WaitForUrl(url="**/never", timeout=50): "timed out",
         actions.Ping(): "",
     }
     for action, text in expected.items():
@@ -154,6 +108,8 @@ def test_failures_keep_their_wording(session: Session) -> None:
     "request_text",
     [
         {"action": "evaluate", "script": "document.title='E'"},
+        {"action": "fill", "selector": "#a", "value": "x"},
+        {"action": "screenshot", "path": "/x.png"},
         {"action": "upload", "selector": "#a", "files": ["/etc/passwd"]},
         {"action": "cookies_get"},
         {"action": "read", "url": "http://127.0.0.1/"},
@@ -165,11 +121,11 @@ def test_the_daemons_own_policy_refuses_other_actions(session: Session, request_
             return json.dumps({"id": request_id, **request_text}).encode() + b"\n"
 
     assert not send(session, Forged()).success
-    assert has(title="watched")(send(session, actions.PageAction(action="title")).data)
+    assert session.ok("get", "title") == {"title": "watched"}
 
 
 def test_every_action_is_part_of_the_contract() -> None:
     sent = {action.action for action, _ in CONTRACT}  # type: ignore[attr-defined]  # a field of every subclass
-    sent_elsewhere = {"navigate", "back", "forward", "screenshot", "pdf", "tab_switch"}
+    sent_elsewhere = {"navigate", "back", "forward", "pdf", "tab_switch"}
     sent_by_the_cli = {"launch", "stream_disable"}
     assert sent | sent_elsewhere | sent_by_the_cli == set(ALLOWED_ACTIONS)

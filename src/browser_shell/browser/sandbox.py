@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -15,9 +14,9 @@ from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.driver.actions import (
     Action,
     PageAction,
+    Pdf,
     SwitchTab,
-    driver_actions,
-    file_action,
+    driver_action,
 )
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
@@ -51,7 +50,6 @@ from browser_shell.core.ports import Clock, ReportProgress
 from browser_shell.policy.document import OutputSection
 from browser_shell.process.files import take_file
 
-_REF = re.compile(r"@e[0-9]+")
 _RECOVERY_SECONDS = 5.0
 _WAIT_MARGIN_SECONDS = 0.3
 """A `wait` ends this long before the deadline of the call, whose page would be closed after a timeout."""
@@ -63,7 +61,6 @@ _CONTINUES_AFTER_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"
 other command the daemon is kept, and with it the refs of the last snapshot."""
 _BY_DEVTOOLS = frozenset({"tab", "dialog"})
 _WITHOUT_DRIVER = _BY_DEVTOOLS | {"close"}
-_IMAGE_TYPES = {"jpeg": ("jpg", "image/jpeg"), "png": ("png", "image/png")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +137,7 @@ class BrowserSandbox:
         started_at = self.clock.monotonic()
         try:
             entry = entry_of(plan)
-            if entry.run is not None and await self._has_refs(session, plan):
+            if entry.run is not None:
                 result = await self._run_on_page(session, plan, entry.run, entry.effect, deadline)
             else:
                 await self._bind_driver(session)
@@ -163,12 +160,6 @@ class BrowserSandbox:
         notes += [f"the page showed an alert: {text!r}" for text in session.take_alerts()]
         notes += [dialog.note()] if (dialog := session.dialog()) is not None else []
         return _with_notes(result, notes)
-
-    async def _has_refs(self, session: Session, plan: BrowserCommand) -> bool:
-        """Whether the page table can resolve the refs of this command. Other refs are known to the driver only."""
-        page = await session.page()
-        named = (*plan.operands, plan.options.get("selector", ""))
-        return all(page.refs.has(word) for word in named if _REF.fullmatch(word))
 
     async def _run_on_page(
         self, session: Session, plan: BrowserCommand, run: PageCommand, effect: Effect, deadline: float
@@ -221,16 +212,16 @@ class BrowserSandbox:
         if await self.driver.make_ready(session.name, target_id):
             session.driver_target_id = target_id
         if session.driver_target_id != target_id:
-            reply = await self.driver.run(session.name, [SwitchTab(tab_id=target_id)], seconds=_RECOVERY_SECONDS)
+            reply = await self.driver.run(session.name, SwitchTab(tab_id=target_id), seconds=_RECOVERY_SECONDS)
             if not reply.success:
                 raise SandboxUnavailable(f"the driver cannot reach the tab: {reply.error}")
             session.driver_target_id = target_id
 
     async def _execute(self, session: Session, plan: BrowserCommand, deadline: float) -> CommandResult:
-        if plan.name in ("screenshot", "pdf"):
-            return await self._make_file(session, plan)
+        if plan.name == "pdf":
+            return await self._make_pdf(session, plan)
         wait_ms = max(1, int((deadline - self.clock.monotonic() - _WAIT_MARGIN_SECONDS) * 1000))
-        reply = await self._drive(session, plan, driver_actions(plan, wait_ms=wait_ms))
+        reply = await self._drive(session, plan, driver_action(plan, wait_ms=wait_ms))
         result = await self._interpret_reply(session, plan, reply)
         if plan.name == "open" and result.error is None:
             return await self._await_first_controls(session, result)
@@ -244,8 +235,8 @@ class BrowserSandbox:
         note = "the page shows no controls yet; if it is still loading, use wait --text TEXT or wait CSS"
         return _with_notes(result, [note])
 
-    async def _drive(self, session: Session, plan: BrowserCommand, actions: Sequence[Action]) -> DriverReply:
-        """Run actions with the driver. Stop waiting when a dialog blocks the page or the tab closes.
+    async def _drive(self, session: Session, plan: BrowserCommand, action: Action) -> DriverReply:
+        """Run an action with the driver. Stop waiting when a dialog blocks the page or the tab closes.
 
         The driver itself would wait until another call answers the dialog, or forever after the tab has closed.
 
@@ -256,7 +247,7 @@ class BrowserSandbox:
         try:
             with watch:
                 # `run` enforces the deadline. This timeout is a fallback.
-                return await self.driver.run(session.name, actions, seconds=plan.timeout_seconds + _RECOVERY_SECONDS)
+                return await self.driver.run(session.name, action, seconds=plan.timeout_seconds + _RECOVERY_SECONDS)
         except SandboxUnavailable as fault:
             if await session.wait_for_browser_end():
                 raise BrowserUnavailable("the browser ended while the command ran") from fault
@@ -278,7 +269,7 @@ class BrowserSandbox:
             return succeeded(plan, reply)
         if plan.name in _HISTORY and "navigated or closed" in reply.error:
             # The navigation happened; the driver lost the connection to the previous document.
-            reply = await self.driver.run(session.name, [PageAction(action="url")], seconds=_RECOVERY_SECONDS)
+            reply = await self.driver.run(session.name, PageAction(action="url"), seconds=_RECOVERY_SECONDS)
             return succeeded(plan, reply) if reply.success else failed(plan, reply)
         if outcome_is_unknown(reply):
             # `_run_in_session` closes the page and kills the daemon after a timeout.
@@ -290,29 +281,18 @@ class BrowserSandbox:
                 return tab_closed(plan, reply)
         return failed(plan, reply)
 
-    async def _make_file(self, session: Session, plan: BrowserCommand) -> CommandResult:
-        limits = self.output
-        if plan.name == "pdf":
-            extension, mime_type, max_bytes = "pdf", "application/pdf", limits.max_pdf_bytes
-        else:
-            extension, mime_type = _IMAGE_TYPES[limits.screenshot_format]
-            max_bytes = limits.max_image_bytes
-        path = session.directory / f"{secrets.token_hex(8)}.{extension}"
-        action = file_action(
-            plan, path=str(path), image_format=limits.screenshot_format, image_quality=limits.screenshot_quality
-        )
-        reply = await self._drive(session, plan, [action])
+    async def _make_pdf(self, session: Session, plan: BrowserCommand) -> CommandResult:
+        path = session.directory / f"{secrets.token_hex(8)}.pdf"
+        reply = await self._drive(session, plan, Pdf(path=str(path)))
         result = await self._interpret_reply(session, plan, reply)
         if result.error is not None:
             return result
+        max_bytes = self.output.max_pdf_bytes
         content = await anyio.to_thread.run_sync(lambda: take_file(path, max_bytes=max_bytes))
-        data = dict(result.data) if isinstance(result.data, dict) else {}
-        data.pop("path", None)
-        return CommandResult(
-            exit_code=0,
-            data={**data, "attached": mime_type, "bytes": len(content)},
-            message=result.message,
-            attachments=(Attachment(mime_type=mime_type, content=content, name=f"{plan.name}.{extension}"),),
+        return replace(
+            result,
+            data={"attached": "application/pdf", "bytes": len(content)},
+            attachments=(Attachment(mime_type="application/pdf", content=content, name="pdf.pdf"),),
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +31,8 @@ _TARGET_CLOSED = ("Session with given id not found", "No target with given id fo
 """Parts of the errors of a start during which a page of another session closed. A daemon attaches to every page."""
 _MAX_PID_FILE_BYTES = len("4194304\n")
 ALLOWED_ACTIONS = (
-    *("launch", "navigate", "back", "forward", "reload", "url", "title", "gettext", "snapshot"),
-    *("click", "dblclick", "hover", "focus", "check", "uncheck", "fill", "type", "keyboard", "press", "select"),
-    *("scroll", "waitforurl", "waitforloadstate", "isvisible", "isenabled", "ischecked"),
-    *("screenshot", "pdf", "tab_switch", "stream_disable"),
+    *("launch", "navigate", "back", "forward", "reload", "url", "waitforurl", "waitforloadstate"),
+    *("pdf", "tab_switch", "stream_disable"),
 )
 """The allowlist of the daemon's action policy, a second layer: the server only sends the classes in `actions`."""
 
@@ -117,24 +114,19 @@ class AgentBrowserDriver:
                 await self.kill(name)
             raise
 
-    async def run(self, name: str, actions: Sequence[Action], *, seconds: float) -> DriverReply:
-        """Run the actions in order up to the first failure, and return the last reply.
+    async def run(self, name: str, action: Action, *, seconds: float) -> DriverReply:
+        """Run one action and return its reply.
 
         Raises: ExecutionTimedOut, SandboxUnavailable when the session's daemon has ended.
         """
         daemon = self._daemons.get(name)
         if daemon is None or daemon.detached:
             raise SandboxUnavailable("the session has no driver")
-        reply = DriverReply(success=True)
         try:
             with anyio.fail_after(seconds):
-                for action in actions:
-                    reply = await daemon.connection.request(action)
-                    if not reply.success:
-                        break
+                return await daemon.connection.request(action)
         except TimeoutError as late:
             raise ExecutionTimedOut(f"not finished after {seconds:.0f} s") from late
-        return reply
 
     async def wait_for_idle_daemons(self, *, except_for: str) -> None:
         """Wait, for at most a second, until the idle daemons of other sessions have attached to a new page.

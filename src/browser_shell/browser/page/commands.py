@@ -53,7 +53,6 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
         "forward": Entry(verified_by="URL of the document"),
         "reload": Entry(verified_by="URL of the document"),
         "pdf": Entry(verified_by="the document"),
-        "get url or title": Entry(verified_by="the answer"),
         "wait for the load": Entry(verified_by="the condition"),
         # The page: waits.
         "wait": Entry(run=waiting.wait, verified_by="the condition"),
@@ -94,6 +93,4 @@ def entry_of(plan: BrowserCommand) -> Entry:
     """Return the entry of a command that acts on a page."""
     if plan.name == "wait" and not {"url", "load"}.isdisjoint(plan.options):
         return COMMANDS["wait for the load"]
-    if plan.name == "get" and plan.operands[0] in ("url", "title"):
-        return COMMANDS["get url or title"]
     return COMMANDS[plan.name]

@@ -27,6 +27,7 @@ WORLD = "browser-shell"
 _CALL_SECONDS = 125.0
 """Longer than any call: the deadline of the call ends a request to a page that does not reply."""
 _MAX_REASON_CHARACTERS = 200
+_LOCATION = "function () { return [location.href, document.title] }"
 _FRAME_TAGS = ("IFRAME", "FRAME")
 _FRAMES_ONLY: JsonObject = {"type": "iframe"}
 
@@ -310,7 +311,13 @@ class Page:
         return await count_elements(self, selector)
 
     async def location(self) -> tuple[str, str]:
-        """Return URL and title of the document. Raises: ActFailed, BrowserUnavailable, DevToolsError."""
+        """Return URL and title of the document. Raises: BrowserUnavailable, DevToolsError when the tab is gone."""
+        try:
+            found = await self.call_function(await self.top_frame(), _LOCATION)
+        except (DevToolsError, ActFailed):
+            found = None  # The document is being replaced.
+        if isinstance(found, list):
+            return str(found[0]), str(found[1])
         info = (await self.send("Target.getTargetInfo", {"targetId": self._target_id})).get("targetInfo")
         return (str(info.get("url", "")), str(info.get("title", ""))) if isinstance(info, dict) else ("", "")
 

@@ -1,4 +1,4 @@
-"""Commands that read an element: `get text|value|count|attr` and `is visible|enabled|checked`."""
+"""Commands that read the page or an element: `get url|title|text|value|count|attr` and `is visible|enabled|checked`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ _CHECKED = "function () { return browserShell.fields.isChecked(this) }"
 
 
 async def get(page: Page, plan: BrowserCommand) -> JsonObject:
-    """Run `get text SEL`, `get value SEL`, `get count SEL` or `get attr NAME SEL`. Raises: ActFailed."""
+    """Run `get url`, `get title`, or `get text|value|count|attr` of an element. Raises: ActFailed."""
     match plan.operands:
+        case (("url" | "title") as key,):
+            url, title = await page.location()
+            return {key: url if key == "url" else title}
         case ("count", selector):
             return {"count": await count_elements(page, selector)}
         case ("attr", name, selector):
             return {"attr": name, "value": await (await page.element(selector)).call(_ATTRIBUTE, name)}
         case ("value", selector):
             return await _value(await page.element(selector))
-        case (_, selector):
-            return await _text(page, await page.element(selector))
         case _:
-            raise ActFailed(ErrorCode.COMMAND_FAILED, "get takes text, value, count or attr here")
+            return await _text(page, await page.element(plan.operands[1]))
 
 
 async def is_(page: Page, plan: BrowserCommand) -> JsonObject:

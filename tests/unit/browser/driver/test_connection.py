@@ -16,7 +16,7 @@ from browser_shell.browser.driver.actions import PageAction
 from browser_shell.browser.driver.connection import MAX_REPLY_BYTES, DaemonConnection, connect, parse_reply
 from browser_shell.core.errors import SandboxUnavailable
 
-GET_URL, GET_TITLE = PageAction(action="url"), PageAction(action="title")
+GET_URL, RELOAD = PageAction(action="url"), PageAction(action="reload")
 Daemon: TypeAlias = Callable[["Client"], Awaitable[None]]
 
 
@@ -69,7 +69,7 @@ async def test_requests_share_one_connection_and_get_their_own_replies(tmp_path:
 
     async with connected_to(daemon, tmp_path) as connection:
         assert (await connection.request(GET_URL)).data == {"action": "url"}
-        assert (await connection.request(GET_TITLE)).data == {"action": "title"}
+        assert (await connection.request(RELOAD)).data == {"action": "reload"}
 
 
 async def test_a_reply_that_arrives_byte_by_byte_is_put_together(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ async def test_the_late_reply_to_an_abandoned_request_is_skipped(tmp_path: Path)
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
         abandoned.set()
-        assert (await connection.request(GET_TITLE)).data == {"action": "title"}
+        assert (await connection.request(RELOAD)).data == {"action": "reload"}
 
 
 async def test_an_oversized_reply_is_an_error_and_the_next_reply_is_read(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_an_oversized_reply_is_an_error_and_the_next_reply_is_read(tmp_pat
 
     async with connected_to(daemon, tmp_path) as connection:
         assert (await connection.request(GET_URL)).code == "output_too_large"
-        assert (await connection.request(GET_TITLE)).success
+        assert (await connection.request(RELOAD)).success
 
 
 @pytest.mark.parametrize("partial", [b"", b'{"success":tr'])
