@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 
 from browser_shell.browser.page.look_capture import capture_tree
-from browser_shell.browser.page.look_items import Item, Kind
+from browser_shell.browser.page.look_items import Item, Kind, has_role
 from browser_shell.browser.page.look_outline import View
 from browser_shell.browser.page.look_selection import select_items
 from browser_shell.browser.page.look_text import AssignRef, Style, line_of, one_line
@@ -27,11 +27,6 @@ _EXCERPT_CHARACTERS = 160
 _UNITS = frozenset({"row", "listitem", "article", "treeitem"})
 _PLACES = frozenset({"dialog", "alertdialog", "navigation", "region", "form", "group", "tabpanel", "Iframe", "table"})
 _STYLE = Style(short=True)
-_ROLE_NAMES = {
-    **{"img": ("image",), "summary": ("disclosuretriangle",), "color": ("colorwell",), "month": ("datetime",)},
-    **{"week": ("datetime",), "date": ("date", "datetime"), "textbox": ("textbox", "searchbox")},
-}
-"""Names of roles in commands whose items have other names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +102,7 @@ def lines_of(match: Match, text: str, assign_ref: AssignRef) -> Iterator[str]:
 
 
 def _has_role(item: Item, role: str) -> bool:
-    if not role:
-        return item.kind is not Kind.REST
-    own = item.role.lower()
-    return own in _ROLE_NAMES.get(role, (role,)) or role in item.mark.split() or role in item.states
+    return has_role(item, role) if role else item.kind is not Kind.REST
 
 
 def _words(item: Item) -> str:

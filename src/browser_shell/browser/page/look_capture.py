@@ -7,6 +7,7 @@ bounded: 10 MB of text take 6 s (bench/LOG.md). Roles and names are therefore co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -14,10 +15,12 @@ import anyio.to_thread
 from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.page.frames import Frame
 from browser_shell.browser.page.look_tree import STYLES, Tree, build_tree
-from browser_shell.browser.page.page import Page
 from browser_shell.browser.page.scripts import load_script
 from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.core.json_values import JsonObject
+
+if TYPE_CHECKING:
+    from browser_shell.browser.page.page import Page
 
 MAX_ELEMENTS = 250_000
 """Elements of one document. Chromium needs about 2 s to capture them, and the reply has about 25 MB."""

@@ -142,3 +142,15 @@ def _css_hint(node: Node, tree: Tree) -> str:
 def _css_word(text: str) -> str:
     is_plain = len(text) <= 40 and text.replace("-", "").replace("_", "").isalnum() and not text[0].isdigit()
     return text if is_plain and text.isascii() else ""
+
+
+_ROLE_NAMES = {
+    **{"img": ("image",), "summary": ("disclosuretriangle",), "color": ("colorwell",), "month": ("datetime",)},
+    **{"week": ("datetime",), "date": ("date", "datetime"), "textbox": ("textbox", "searchbox")},
+}
+"""Names of roles in commands whose items have other names."""
+
+
+def has_role(item: Item, role: str) -> bool:
+    """Whether an item has the role that a command names, in lower case."""
+    return item.role.lower() in _ROLE_NAMES.get(role, (role,)) or role in item.mark.split() or role in item.states

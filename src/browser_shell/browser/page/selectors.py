@@ -2,47 +2,48 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
 
 from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.page.elements import Element
-from browser_shell.browser.page.frames import Frame
+from browser_shell.browser.page.look_capture import capture_tree
+from browser_shell.browser.page.look_items import has_role
+from browser_shell.browser.page.look_outline import View
+from browser_shell.browser.page.look_selection import select_items
+from browser_shell.browser.page.look_tree import Node
 from browser_shell.browser.page.scripts import load_script
 from browser_shell.core.errors import ActFailed, ErrorCode
-from browser_shell.core.json_values import JsonObject
+from browser_shell.policy.roles import RoleSelector, is_role_selector, parse_role_selector
 
 if TYPE_CHECKING:
     from browser_shell.browser.page.page import Page
 
-_ROLE = re.compile(r"role=([a-z]+)(?:\s+name=(.+))?", re.DOTALL)
-_CHROMIUM_ROLES = {
-    "img": ("image",),
-    "textbox": ("textbox", "searchbox", "spinbutton"),
-    "combobox": ("combobox", "ComboBoxMenuButton", "ComboBoxSelect"),
-    "listitem": ("listitem",),
-    "text": ("StaticText",),
-    "iframe": ("Iframe", "IframePresentational"),
-}
-"""ARIA roles whose nodes have other role names in Chromium's accessibility tree."""
 _MAX_CANDIDATES = 20
+_APPEAR_SECONDS = 0.5
+"""Time that an element has to appear, for example after the step before."""
+_POLL_SECONDS = 0.1
 
 
 async def find_element(page: Page, selector: str) -> Element:
     """Return the element that a selector names, the first visible one in document order, frames included.
 
-    Raises: ActFailed when nothing matches, or when a ref is not valid any more.
+    An element that is not there yet gets some time. Raises: ActFailed when nothing matches, or when a ref is not valid
+    any more.
     """
     if selector.startswith("@"):
         return await page.element_of_ref(selector)
-    for frame in await page.frames():
-        try:
-            element = await _find_in(page, frame, selector)
-        except DevToolsError:
-            continue  # The document of the frame is being replaced.
+    end = anyio.current_time() + _APPEAR_SECONDS
+    while True:
+        element = await (_find_by_role if is_role_selector(selector) else _find_in_frames)(page, selector)
         if element is not None:
             return element
-    raise await _not_found(page, selector)
+        if anyio.current_time() >= end:
+            raise await _not_found(page, selector)
+        await anyio.sleep(_POLL_SECONDS)
 
 
 async def count_elements(page: Page, selector: str) -> int:
@@ -55,27 +56,37 @@ async def count_elements(page: Page, selector: str) -> int:
                 return 0
             raise
         return 1
+    if is_role_selector(selector):
+        return len(await _nodes_by_role(page, parse_role_selector(selector)))
     total = 0
     for frame in await page.frames():
-        role = _ROLE.fullmatch(selector)
-        if role is not None:
-            total += len(await _nodes_by_role(page, frame, role[1], role[2]))
-        else:
+        with suppress(DevToolsError):  # The document of the frame is being replaced.
             count = await page.call_function(frame, load_script("find"), *_kind(selector), "count")
             total += int(str(count))
     return total
 
 
-async def _find_in(page: Page, frame: Frame, selector: str) -> Element | None:
-    role = _ROLE.fullmatch(selector)
-    if role is None:
-        return await page.element_from(frame, load_script("find"), *_kind(selector), "first", label=selector)
+async def _find_in_frames(page: Page, selector: str) -> Element | None:
+    for frame in await page.frames():
+        with suppress(DevToolsError):  # The document of the frame is being replaced.
+            element = await page.element_from(frame, load_script("find"), *_kind(selector), "first", label=selector)
+            if element is not None:
+                return element
+    return None
+
+
+async def _find_by_role(page: Page, selector: str) -> Element | None:
+    nodes = await _nodes_by_role(page, parse_role_selector(selector))
     first: Element | None = None
-    for backend_node_id in (await _nodes_by_role(page, frame, role[1], role[2]))[:_MAX_CANDIDATES]:
-        element = await page.element_of(frame, backend_node_id, selector)
-        first = first or element
-        if await element.call("function () { return browserShell.isVisible(this) }"):
-            return element
+    for node in nodes[:_MAX_CANDIDATES]:
+        with suppress(ActFailed):  # The node was removed in the meantime.
+            element = await page.element_of(node.frame, node.backend_node_id, selector)
+            first = first or element
+            if await element.call("function () { return browserShell.isVisible(this) }"):
+                first = element
+                break
+    if len(nodes) > 1:
+        page.notes.append(f"{selector} matches {len(nodes)} elements; the first visible one was taken")
     return first
 
 
@@ -86,26 +97,16 @@ def _kind(selector: str) -> tuple[str, str]:
     return (kind, rest) if separator and kind in ("xpath", "text") else ("css", selector)
 
 
-async def _nodes_by_role(page: Page, frame: Frame, role: str, name: str | None) -> list[int]:
-    """Return backend node ids with this role: those with exactly this name, else those that contain it."""
-    # `Accessibility.queryAXTree` never answers for a frame of another origin that is scrolled out of view.
-    reply = await page.send("Accessibility.getFullAXTree", {"frameId": frame.frame_id}, session=frame.cdp_session)
-    found, roles = reply.get("nodes"), _CHROMIUM_ROLES.get(role, (role,))
-    nodes = [node for node in found if isinstance(node, dict)] if isinstance(found, list) else []
-    nodes = [node for node in nodes if _text(node, "role") in roles]
-    visible_nodes = [
-        node for node in nodes if not node.get("ignored") and isinstance(node.get("backendDOMNodeId"), int)
-    ]
-    if name is not None:
-        wanted = " ".join(name.split())
-        exact = [node for node in visible_nodes if _text(node, "name") == wanted]
-        visible_nodes = exact or [node for node in visible_nodes if wanted.casefold() in _text(node, "name").casefold()]
-    return [int(str(node["backendDOMNodeId"])) for node in visible_nodes]
-
-
-def _text(node: JsonObject, key: str) -> str:
-    value = node.get(key)
-    return " ".join(str(value.get("value", "")).split()) if isinstance(value, dict) else ""
+async def _nodes_by_role(page: Page, wanted: RoleSelector) -> list[Node]:
+    """Return the nodes that a look shows with this role: those with exactly this name, else those that contain it."""
+    tree = await capture_tree(page)
+    items = await to_thread.run_sync(select_items, tree, View())
+    items = [item for item in items if has_role(item, wanted.role)]
+    if wanted.name:
+        name = " ".join(wanted.name.split())
+        exact = [item for item in items if " ".join(item.name.split()) == name]
+        items = exact or [item for item in items if name.casefold() in " ".join(item.name.split()).casefold()]
+    return [item.node for item in items]
 
 
 async def _not_found(page: Page, selector: str) -> ActFailed:
