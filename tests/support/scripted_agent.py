@@ -97,7 +97,7 @@ class ScriptedAgent:
         assert result["exit_code"] == 0, f"{argvs}\n{result['stdout']}{result['stderr']}{self._last_look()}"
         data = json.loads(result["stdout"])
         for part in data if argvs[1:] else [data]:
-            self.looks += [text for key in ("snapshot", "lines") if isinstance(text := part.get(key), str)]
+            self.looks += _looks_in(part)
 
     def _word(self, word: str | Ref) -> str:
         if isinstance(word, str):
@@ -118,3 +118,11 @@ class ScriptedAgent:
         assert actual == task.expected, (
             f"{task.goal}\nexpected {json.dumps(task.expected)}\nactual   {json.dumps(actual)}"
         )
+
+
+def _looks_in(data: dict[str, Any]) -> list[str]:
+    """Return the texts with refs in the data of a step: a tree, the changes since the last look, or matches."""
+    found = [data.get("snapshot"), data.get("lines")]
+    if isinstance(found[0], dict):
+        found = [found[0].get("tree"), found[0].get("changes")]
+    return [text for text in found if isinstance(text, str)]

@@ -115,7 +115,7 @@ def withdraw_books_by_an_action(apps: Applications, run: str) -> Task:
                     for title in titles
                 ),
                 ("select", "select[name=action]", "Withdraw selected books"),
-                ("click", "role=button name=Run"),
+                ("click", "role=button name=Go"),
                 ("snapshot", "-i", "--delta"),
             ],
         ],

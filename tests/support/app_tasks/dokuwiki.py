@@ -28,7 +28,7 @@ def write_a_page(apps: Applications, run: str) -> Task:
             [
                 ("fill", "#wiki__text", f"====== {run} ======\n\nSome important words.\n"),
                 ("select-text", "#wiki__text", "important"),
-                ("press", "Control+b"),
+                ("click", "role=button name=Bold Text"),
                 ("click", "role=button name=Preview"),
                 ("fill", "#edit__summary", "first version"),
                 ("click", "role=button name=Save"),

@@ -81,7 +81,7 @@ def edit_a_text_file(apps: Applications, run: str) -> Task:
                 ("snapshot", "-i"),
             ],
             [("click", ref("menuitem", "File")), ("wait", ".lm-Menu"), ("snapshot", "-i", "--delta")],
-            [("click", ref("menuitem", "Save Text")), ("wait", ".lm-Menu", "--state", "hidden")],
+            [("click", ref("menuitem", "Save Text Ctrl+S")), ("wait", ".lm-Menu", "--state", "hidden")],
         ],
         actual=file.read_text,
         expected="first line\n2nd line\nthird line\nfourth line",

@@ -182,7 +182,7 @@ def add_and_delete_tasks(apps: Applications, run: str) -> Task:
         return [
             [("click", ref("button", "New task")), ("wait", ".q-dialog"), ("snapshot", "-i")],
             [
-                ("fill", ref("textbox", "Title"), title),
+                ("fill", ref("combobox", "Title"), title),
                 ("click", ref("combobox", "Owner")),
                 ("click", f"role=option name={owner}"),
                 ("fill", ref("textbox", "Due"), "2026-05-14"),
