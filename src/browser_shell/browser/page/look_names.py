@@ -64,7 +64,7 @@ class Names:
         """Return the field of a `label` element."""
         target = label.attributes.get("for")
         if target is not None:
-            return self._tree.by_id(label.frame, target)
+            return self._tree.by_id(label, target)
         return next((node for node in self._visit(label) if node.tag in _FIELD_TAGS), None)
 
     def text(
@@ -101,7 +101,7 @@ class Names:
         ids = node.get("aria-labelledby").split()[:8]
         parts = []
         for element_id in ids:
-            target = self._tree.by_id(node.frame, element_id)
+            target = self._tree.by_id(node, element_id)
             if target is not None:
                 text = _one_line(target.get("aria-label")) or _one_line(self._content(target, with_hidden=True))
                 parts.append(text or (value_of(target, self.role(target), self._tree) if target is not node else ""))

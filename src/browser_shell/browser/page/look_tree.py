@@ -7,6 +7,7 @@ here recurses: a hostile page may nest its elements as deeply as it likes.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict, cast
@@ -30,6 +31,8 @@ _SECTIONING = frozenset({"article", "aside", "main", "nav", "section"})
 _UNREAD = frozenset({"script", "style", "noscript", "template", "head", "title"})
 """Elements of HTML whose text no person reads."""
 _MAX_HIDDEN_CHARACTERS = 2_000
+_MAX_ANCESTORS = 100
+"""Elements around a node that are searched for an id."""
 _GENERATED = ("::before", "::after")
 
 _ATTRIBUTES = words(
@@ -132,7 +135,8 @@ class Tree:
     """Whether nodes beyond `MAX_NODES` were left out."""
     modal: Node | None = None
     """The open modal dialog. Everything else is inert."""
-    _by_id: dict[tuple[str, str], Node] = field(default_factory=dict)
+    _by_id: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """Indexes of the elements with an id, by frame and id. Elements in different shadow roots may have the same id."""
 
     def below(self, node: Node) -> Iterator[Node]:
         """Yield the nodes below a node, in document order."""
@@ -145,8 +149,23 @@ class Tree:
             yield child
             index = child.end
 
-    def by_id(self, frame: Frame, element_id: str) -> Node | None:
-        return self._by_id.get((frame.frame_id, element_id))
+    def by_id(self, node: Node, element_id: str) -> Node | None:
+        """Return the element with this id that is nearest to the node.
+
+        A capture does not show where a shadow root begins. The nearest element is that of the same root.
+        """
+        found = self._by_id.get((node.frame.frame_id, element_id))
+        if not found:
+            return None
+        around: Node | None = node
+        for _ in range(_MAX_ANCESTORS if len(found) > 1 else 0):
+            if around is None:
+                break
+            position = bisect_left(found, around.index)
+            if position < len(found) and found[position] < around.end:
+                return self.nodes[found[position]]
+            around = around.parent
+        return self.nodes[found[0]]
 
     def find(self, key: tuple[str, int]) -> Node | None:
         return next((node for node in self.nodes if node.key == key), None)
@@ -161,7 +180,7 @@ class Tree:
             is_disabled = parent.in_disabled_fieldset or (parent.tag == "fieldset" and "disabled" in parent.attributes)
             node.in_disabled_fieldset = is_disabled and node.tag != "legend"
         if node.is_element and (element_id := node.get("id")):
-            self._by_id.setdefault((node.frame.frame_id, element_id), node)
+            self._by_id.setdefault((node.frame.frame_id, element_id), []).append(node.index)
 
     def close(self) -> None:
         """Compute the ends of all subtrees, and which elements are shown."""

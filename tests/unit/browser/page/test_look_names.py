@@ -36,6 +36,18 @@ def name(html: str, tag: str, position: int = 0) -> str:
         ("<svg><title>Chart</title></svg>", "svg", "Chart"),
         ("<div role=treeitem>Root<ul role=group><li role=treeitem>Leaf</li></ul></div>", "div", "Root"),
         ("<button>\ue001 Add</button>", "button", "Add"),
+        # Two components with a shadow root each, whose elements have the same ids.
+        (
+            "<x-a><label for=i>First</label><input id=i></x-a><x-b><label for=i>Second</label><select id=i></x-b>",
+            "select",
+            "Second",
+        ),
+        (
+            "<x-a><p id=l>First</p><input aria-labelledby=l></x-a>"
+            "<x-b><select aria-labelledby=l></select><p id=l>Second</p></x-b>",
+            "select",
+            "Second",
+        ),
     ],
 )
 def test_the_accessible_name_comes_first(html: str, tag: str, expected: str) -> None:

@@ -106,7 +106,7 @@ def test_elements_keep_their_order_state_and_box() -> None:
     node = by_tag(tree, "input")
     assert (node.value, node.is_clickable, node.box, node.key) == ("Ada", True, (0, 0, 10, 10), ("top", 1002))
     assert node.attributes == {"id": "n", "type": "text"}
-    assert tree.by_id(TOP, "n") is node
+    assert tree.by_id(tree.nodes[0], "n") is node
     assert [child.tag for child in tree.children(by_tag(tree, "body"))] == ["input", "#text"]
 
 
