@@ -86,6 +86,17 @@ def test_click_accepts_a_menu_that_opens_over_its_button_on_the_press(browser: S
     assert watched.reports == ["open"]
 
 
+def test_click_accepts_an_option_whose_list_closes_on_the_press(browser: Session, site: Site) -> None:
+    """The list of Gradio selects on mousedown and moves away."""
+    watched = site.watch(
+        """<ul id="list" role="listbox"><li id="one" role="option">One</li></ul><script>
+        one.addEventListener("mousedown", () => { list.style.marginTop = "300px"; report("one") })</script>"""
+    )
+    browser.ok("open", watched.url)
+    browser.ok("click", "#one")
+    assert watched.reports == ["one"]
+
+
 def test_dblclick_sends_a_double_click(browser: Session, page: WatchedPage) -> None:
     browser.ok("dblclick", "#b")
     page.wait_for(["dblclick", "b", True])

@@ -303,16 +303,16 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
         names = ["mousedown", "mouseup", "click", "dblclick"]
         seen = await element.call("function (...names) { return names.map((n) => browserShell.events(n)) }", *names)
         connected = await element.call("function () { return this.isConnected }")
-        opened = await element.call("function () { return browserShell.hasOpened() }")
+        acts_on_press = await element.call("function () { return browserShell.actsOnPress() }")
     except DevToolsError:
         return  # The click replaced the document.
     down, up, click, double = (
         (entry if isinstance(entry, dict) else {} for entry in seen) if isinstance(seen, list) else ({}, {}, {}, {})
     )
     # A page that acts on the press or the release may replace the element, and then no click event follows. It may also
-    # open a list over the element that was pressed, as Material UI does: the release then happens on the list.
+    # open a list over the element (Material UI), or close the list around it (Gradio): the release is elsewhere then.
     has_acted = down.get("reached") and (
-        not connected or (opened and not up.get("reached")) or (up.get("reached") and not click.get("count"))
+        not connected or (acts_on_press and not up.get("reached")) or (up.get("reached") and not click.get("count"))
     )
     if (double if clicks > 1 else click).get("reached") or (clicks == 1 and has_acted):
         return

@@ -294,10 +294,13 @@
     watch = null;
   };
 
-  // Whether the target of `arm` is where it was then, and opens a list or a menu.
-  const hasOpened = () => {
+  // Whether the target of `arm` is a control that may act on the press alone: it has opened a list or a menu over itself,
+  // or it is an entry of a list or a menu, which moves away when it closes.
+  const actsOnPress = () => {
     const target = watch?.target;
-    const opener = target?.isConnected && target.closest("[aria-haspopup], [aria-expanded], [role=combobox]");
+    if (!target?.isConnected) return false;
+    if (target.closest("[role=option], [role^=menuitem]")) return true;
+    const opener = target.closest("[aria-haspopup], [aria-expanded], [role=combobox]");
     return Boolean(opener) && opener.ariaExpanded !== "false" && watch.position === positionOf(target);
   };
 
@@ -375,6 +378,6 @@
 
   globalThis.browserShell = {
     document, parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
-    elementAt, untilSteady, waitUntilStill, arm, disarm, hasOpened, events, report, settle, until, nextFrame, hasText,
+    elementAt, untilSteady, waitUntilStill, arm, disarm, actsOnPress, events, report, settle, until, nextFrame, hasText,
   };
 })()
