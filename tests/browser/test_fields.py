@@ -452,6 +452,14 @@ def test_select_text_selects_a_passage(browser: Session, site: Site, argv: tuple
     page.wait_for(selected)
 
 
+def test_select_text_answers_when_an_editor_has_followed_the_selection(browser: Session, site: Site) -> None:
+    page = site.watch("""<div id=e contenteditable>edit me</div><script>document.onselectionchange =
+    () => setTimeout(() => report(getSelection().toString()), 10)</script>""")
+    browser.ok("open", page.url)
+    browser.ok("select-text", "#e", "edit")
+    assert page.reports[-1:] == ["edit"]
+
+
 @pytest.mark.parametrize("argv", [("#p", "slow"), ("#secret",), ("#unselectable",), ("#empty",), ("#blank",)])
 def test_select_text_fails_when_there_is_nothing_to_select(browser: Session, site: Site, argv: tuple[str, ...]) -> None:
     browser.ok(

@@ -1,9 +1,15 @@
 // Select the text of an element, or a passage in it. Returns {text} as the page has it selected, or {problem}.
-function (passage) {
+async function (passage) {
   const { describe } = browserShell;
   const { selectionOf, editingHost } = browserShell.fields;
 
   const words = (text) => text.replace(/\s+/g, " ").trim();
+
+  // Editors follow the selection by its event and use it in a task after it. An equal selection has no event.
+  const noticed = new Promise((resolve) => {
+    document.addEventListener("selectionchange", () => setTimeout(resolve, 20), { once: true, capture: true });
+    setTimeout(resolve, 100);
+  });
 
   const selectInField = (field) => {
     if (field.type === "password") return { problem: "secret" };
@@ -66,7 +72,11 @@ function (passage) {
 
   if (!browserShell.isVisible(this)) return { problem: "invisible" };
   this.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
-  if (this instanceof HTMLInputElement || this instanceof HTMLTextAreaElement) return selectInField(this);
+  if (this instanceof HTMLInputElement || this instanceof HTMLTextAreaElement) {
+    const result = selectInField(this);
+    if (!result.problem) await noticed;
+    return result;
+  }
   const range = rangeOf(this);
   if (!range) return { problem: "missing", text: words(this.innerText || "").slice(0, 200) };
   editingHost(this)?.focus({ preventScroll: true });
@@ -74,6 +84,7 @@ function (passage) {
   selection.removeAllRanges();
   selection.addRange(range);
   range.startContainer.parentElement?.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
+  await noticed;
   const text = selection.toString();
   return text ? { text } : { problem: "empty", on: describe(this) };
 }
