@@ -20,6 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+Word = str | int | float | bool
+"""An item of an argv."""
+
 _READY_SECONDS = 60
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/mcp")
 _TOKEN = re.compile(r"^ +token +([\w-]+\.[\w-]+\.[\w-]+)$")
@@ -128,13 +131,12 @@ class Session:
     server: Server
     session_id: str
 
-    def run(
-        self, *argv: str | int | float | bool, timeout: int = 30, then: Sequence[Sequence[str | int]] | None = None
-    ) -> Outcome:
+    def run(self, *argv: Word, then: Sequence[Sequence[Word]] | None = None, timeout: int = 30) -> Outcome:
+        """Run a command, and after it the steps of `then` in the same call."""
         started_at = time.monotonic()
         arguments: dict[str, Any] = {"session_id": self.session_id, "argv": list(argv), "timeout_sec": timeout}
         if then is not None:
-            arguments["then"] = then
+            arguments["then"] = [list(step) for step in then]
         reply = self.server.rpc(
             {
                 "jsonrpc": "2.0",
@@ -156,9 +158,9 @@ class Session:
             seconds=time.monotonic() - started_at,
         )
 
-    def ok(self, *argv: str | int | float | bool, timeout: int = 30) -> Any:
-        """Run a command that must succeed; return its data."""
-        outcome = self.run(*argv, timeout=timeout)
+    def ok(self, *argv: Word, then: Sequence[Sequence[Word]] | None = None, timeout: int = 30) -> Any:
+        """Run a command that must succeed; return its data, or a list with the data of all steps."""
+        outcome = self.run(*argv, then=then, timeout=timeout)
         assert outcome.exit_code == 0, f"{argv}: {outcome.stderr}"
         assert not outcome.is_error
         return outcome.data

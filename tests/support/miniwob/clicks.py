@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from support.miniwob.episodes import Episode
 from support.snapshots import ref_of
@@ -29,7 +30,7 @@ def click_the_quoted_button(episode: Episode) -> None:
 
 
 def click_the_named_button(episode: Episode) -> None:
-    (name,) = episode.asked(r"Click button (\w+)")
+    (name,) = episode.groups_of(r"Click button (\w+)")
     _use_button(episode, name)
 
 
@@ -39,7 +40,7 @@ def click_one_then_two(episode: Episode) -> None:
 
 
 def click_twice_with_a_delay(episode: Episode) -> None:
-    (seconds,) = episode.asked(r"wait (\d+) seconds")
+    (seconds,) = episode.groups_of(r"wait (\d+) seconds")
     _use_button(episode, "ONE")
     episode.run("wait", int(seconds) * 1000)
     _use_button(episode, "TWO")
@@ -72,7 +73,7 @@ def find_the_link_in_a_section(episode: Episode) -> None:
 
 
 def click_the_numbered_tab(episode: Episode) -> None:
-    (number,) = episode.asked(r"#(\d)")
+    (number,) = episode.groups_of(r"#(\d)")
     episode.click(f"a[href='#tabs-{number}']")
 
 
@@ -124,11 +125,11 @@ def _open_submenu(episode: Episode, name: str, *, item: str) -> None:
 
 
 def choose_from_nested_menus(episode: Episode) -> None:
-    (path,) = episode.asked(r"Select (.+)")
-    *parents, leaf = path.split(">")
-    for parent, child in zip(parents, [*parents[1:], leaf], strict=True):
+    (path,) = episode.groups_of(r"Select (.+)")
+    names = path.split(">")
+    for parent, child in pairwise(names):
         _open_submenu(episode, parent, item=_menu_item(child))
-    episode.click(_menu_item(leaf))
+    episode.click(_menu_item(names[-1]))
 
 
 def choose_from_the_menu_button(episode: Episode) -> None:
@@ -153,13 +154,14 @@ def choose_from_the_pie_menu(episode: Episode) -> None:
     item = _pie_slice(episode.quoted()[0])
     episode.click(_pie_slice("+"))
     episode.run("wait", 500)  # The slices move while the menu unfolds.
-    episode.click(item)
+    # The page redraws the item when the button is released, so no click event follows and the answer may be an error.
+    episode.session.run("click", item)
 
 
 def find_the_file_in_the_tree(episode: Episode) -> None:
     name = episode.quoted()[0]
 
-    def shown() -> str:
+    def visible_item() -> str:
         for number in range(1, 10):
             item = f"xpath=(//ul[@id='tree']//span[.='{name}'])[{number}]"
             if episode.visible(item):
@@ -167,8 +169,8 @@ def find_the_file_in_the_tree(episode: Episode) -> None:
         return ""
 
     folder = "xpath=//li[contains(@class, 'expandable')]/span"
-    episode.until(lambda: shown() != "", lambda: episode.click(folder))
-    episode.click(shown())
+    episode.until(lambda: visible_item() != "", lambda: episode.click(folder))
+    episode.click(visible_item())
 
 
 def sort_odd_from_even(episode: Episode) -> None:
@@ -178,24 +180,24 @@ def sort_odd_from_even(episode: Episode) -> None:
     episode.click("#submit")
 
 
-def _page_with(episode: Episode, shown: str, wanted: str) -> None:
-    """Turn the pages of a result list until a text is shown."""
+def _turn_pages(episode: Episode, heading: str, wanted: str) -> None:
+    """Turn the pages of a list until a heading has the wanted text."""
 
     def turn() -> None:
         episode.click("xpath=//ul[@id='pagination']//a[.='>']")
 
-    episode.until(lambda: re.fullmatch(wanted, episode.text(shown)) is not None, turn)
+    episode.until(lambda: re.fullmatch(wanted, episode.text(heading)) is not None, turn)
 
 
 def find_the_contact(episode: Episode) -> None:
-    name, detail = episode.asked(r"Find (.+) in the contact book and click on their (\w+)")
-    _page_with(episode, "#contact h2", re.escape(name))
+    name, detail = episode.groups_of(r"Find (.+) in the contact book and click on their (\w+)")
+    _turn_pages(episode, "#contact h2", re.escape(name))
     episode.click(f"xpath=//div[@class='property'][starts-with(normalize-space(.), '{detail.capitalize()}')]//a")
 
 
 def find_the_search_result(episode: Episode) -> None:
     words = episode.quoted()[0]
-    position = int(episode.asked(r"click the (\d+)")[0])
+    position = int(episode.groups_of(r"click the (\d+)")[0])
     episode.fill("#search-text", words)
     episode.click("#search")
     page = (position - 1) // 3 + 1

@@ -10,7 +10,7 @@ MONTHS = tuple(calendar.month_name)[1:]
 
 
 def _date(episode: Episode) -> tuple[int, int, int]:
-    month, day, year = episode.asked(r"(\d\d)/(\d\d)/(\d{4})")
+    month, day, year = episode.groups_of(r"(\d\d)/(\d\d)/(\d{4})")
     return int(year), int(month), int(day)
 
 
@@ -32,20 +32,13 @@ def pick_from_the_calendar(episode: Episode) -> None:
     episode.submit()
 
 
-def _press_all(episode: Episode, field: str, keys: str) -> None:
-    """Press the digits of a date or time, as a person does."""
-    episode.run("focus", field)
-    for key in keys:
-        episode.run("press", key)
-
-
 def enter_the_date(episode: Episode) -> None:
     year, month, day = _date(episode)
-    _press_all(episode, "#tt", f"{month:02}{day:02}{year}")
+    episode.fill("#tt", f"{year}-{month:02}-{day:02}")
     episode.submit()
 
 
 def enter_the_time(episode: Episode) -> None:
-    hour, minute, half = episode.asked(r"(\d+):(\d\d)\s(AM|PM)")
-    _press_all(episode, "#tt", f"{int(hour):02}{minute}{half[0]}")
+    hour, minute, half = episode.groups_of(r"(\d+):(\d\d)\s(AM|PM)")
+    episode.fill("#tt", f"{int(hour) % 12 + (12 if half == 'PM' else 0):02}:{minute}")
     episode.submit()

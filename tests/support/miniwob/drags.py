@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from support.miniwob.episodes import AREA_LEFT, AREA_TOP, Episode
@@ -22,7 +23,7 @@ def drag_the_small_box_into_the_large_box(episode: Episode) -> None:
 
 
 def drag_the_figure_in_a_direction(episode: Episode) -> None:
-    (direction,) = episode.asked(r"Drag the \w+ (\w+)")
+    (direction,) = episode.groups_of(r"Drag the \w+ (\w+)")
     x, y = next(figures(episode)).centre
     across, down = _DIRECTIONS[direction]
     _drag(episode, (x, y), (x + 25 * across, y + 25 * down))
@@ -32,17 +33,12 @@ def drag_the_figure_in_a_direction(episode: Episode) -> None:
 def _boxes(episode: Episode) -> list[Point]:
     """Return the centres of the empty boxes, from left to right."""
     boxes = [f"xpath=(//*[@fill='none'])[{number}]" for number in range(1, episode.count("rect[fill='none']") + 1)]
-    return sorted(
-        (
-            episode.number("x", box) + episode.number("width", box) / 2,
-            episode.number("y", box) + episode.number("height", box) / 2,
-        )
-        for box in boxes
-    )
+    places = [episode.numbers(box, "x", "y", "width", "height") for box in boxes]
+    return sorted((x + width / 2, y + height / 2) for x, y, width, height in places)
 
 
 def drag_figures_into_boxes(episode: Episode) -> None:
-    (what,) = episode.asked(r"Drag all (\w+)")
+    (what,) = episode.groups_of(r"Drag all (\w+)")
     first, *second = _boxes(episode)
     for figure in list(figures(episode)):
         if what in (f"{figure.name}s", figure.colour):
@@ -57,12 +53,18 @@ def _items(episode: Episode) -> list[str]:
 
 
 def _move_item(episode: Episode, start: int, end: int) -> None:
-    """Drag an item of a list. The first item has number 1."""
-    episode.run("drag", f"#sortable li:nth-child({start})", f"#sortable li:nth-child({end})")
+    """Drag an item of a list. The list makes room when the pointer has passed the middle of an item."""
+    (x, y1), (_, y2) = _row(start), _row(end)
+    _drag(episode, (x, y1), (x, y2 + math.copysign(6, y2 - y1)))
+
+
+def _row(number: int) -> Point:
+    """Return the centre of an item of a list, whose items are 28.6 pixels apart."""
+    return 75, 17.8 + 28.6 * (number - 1)
 
 
 def move_the_item_of_the_list(episode: Episode) -> None:
-    name, place = episode.asked(r"Drag (.+) (to the .+|up by one|down by one)")
+    name, place = episode.groups_of(r"Drag (.+) (to the .+|up by one|down by one)")
     items = _items(episode)
     start = items.index(name) + 1
     ends = {"to the top": 1, "to the bottom": len(items), "up by one": start - 1, "down by one": start + 1}
@@ -72,7 +74,7 @@ def move_the_item_of_the_list(episode: Episode) -> None:
 
 
 def move_the_item_of_the_grid(episode: Episode) -> None:
-    name, place = episode.asked(r"Drag (.+) (to the .+|\w+ by one)\.")
+    name, place = episode.groups_of(r"Drag (.+) (to the .+|\w+ by one)\.")
     start = _items(episode).index(name) + 1
     steps = {"up by one": -3, "down by one": 3, "left by one": -1, "right by one": 1}
     if place in steps:
@@ -81,7 +83,28 @@ def move_the_item_of_the_grid(episode: Episode) -> None:
         row = 1 if "top" in place else 3 if "bottom" in place else 2
         column = 1 if "left" in place else 3 if "right" in place else 2
         end = 3 * (row - 1) + column
-    _move_item(episode, start, end)
+    _drag(episode, _cell(start), _drop_place(start, end))
+
+
+def _cell(number: int) -> Point:
+    """Return the centre of a cell of the grid, whose cells are 46 pixels apart."""
+    row, column = divmod(number - 1, 3)
+    return 25 + 46 * column, 25 + 46 * row
+
+
+def _drop_place(start: int, end: int) -> Point:
+    """Return where to drop an item of the grid.
+
+    The grid makes room when the pointer has passed the middle of a cell: behind the cell when the pointer moves to
+    the right or down, else before it.
+    """
+    (x1, y1), (x2, y2) = _cell(start), _cell(end)
+    if end < start and x2 > x1:
+        x, y = _cell(end - 1)
+        return x + 8, y
+    if x1 == x2:
+        return x2, y2 + math.copysign(8, y2 - y1)
+    return x2 + math.copysign(8, x2 - x1), y2
 
 
 def sort_the_numbers(episode: Episode) -> None:
@@ -94,7 +117,7 @@ def sort_the_numbers(episode: Episode) -> None:
 
 
 def resize_the_text_area(episode: Episode) -> None:
-    dimension, direction = episode.asked(r"the (width|height) is (smaller|larger)")
+    dimension, direction = episode.groups_of(r"the (width|height) is (smaller|larger)")
     handle = ".ui-resizable-e" if dimension == "width" else ".ui-resizable-s"
     larger = "#reward-last" if dimension == "width" else "#submit"
     episode.run("drag", handle, larger if direction == "larger" else "#tt")
@@ -120,16 +143,18 @@ def turn_the_cube(episode: Episode) -> None:
         return episode.text(".active")
 
     if wanted in middle:
-        episode.until(lambda: active() in middle, lambda: _drag(episode, (75, 60), (75, 75)))
-        episode.until(lambda: active() == wanted, lambda: _drag(episode, (65, 60), (80, 60)))
+        episode.until(lambda: active() in middle, lambda: _drag(episode, (75, 40), (75, 90)))
+        episode.until(lambda: active() == wanted, lambda: _drag(episode, (50, 60), (100, 60)))
     else:
-        episode.until(lambda: active() == wanted, lambda: _drag(episode, (75, 60), (75, 75)))
+        episode.until(lambda: active() == wanted, lambda: _drag(episode, (75, 40), (75, 90)))
     episode.run("focus", "#subbtn")  # A click would turn the cube.
     episode.run("press", "Enter")
 
 
 def create_the_event(episode: Episode) -> None:
-    length, unit, name, hour, half = episode.asked(r'Create a ([\d.]+) (\w+) event named "(\w+)", between (\d+)(AM|PM)')
+    length, unit, name, hour, half = episode.groups_of(
+        r'Create a ([\d.]+) (\w+) event named "(\w+)", between (\d+)(AM|PM)'
+    )
     slots = round(float(length) / 30) if unit == "mins" else round(float(length) * 2)
     first = 2 * (int(hour) % 12 + (12 if half == "PM" else 0))
     for start in range(first, first + 8 - slots):

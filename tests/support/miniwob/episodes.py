@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -29,6 +29,8 @@ _START = """<script>addEventListener('load', () => {
   core.startEpisodeReal()
 })</script>"""
 
+_STEPS_PER_CALL = 13
+"""The command of a call and its 12 further steps."""
 AREA_TOP = 52
 AREA_LEFT = 2
 """Pixels of the window above and left of the first element of a task: the task's text and a padding."""
@@ -57,7 +59,7 @@ class Episode:
     def quoted(self) -> list[str]:
         return re.findall(r'"([^"]*)"', self.query)
 
-    def asked(self, pattern: str) -> tuple[str, ...]:
+    def groups_of(self, pattern: str) -> tuple[str, ...]:
         """Return the groups of a pattern in the task's text."""
         match = re.search(pattern, self.query)
         assert match, f"{pattern} is not in {self.query!r}"
@@ -65,6 +67,15 @@ class Episode:
 
     def run(self, *argv: str | int) -> Any:
         return self.session.ok(*argv)
+
+    def steps(self, commands: Sequence[Sequence[str | int]]) -> list[Any]:
+        """Run several commands in as few calls as possible; return the data of each."""
+        data: list[Any] = []
+        for start in range(0, len(commands), _STEPS_PER_CALL):
+            first, *rest = commands[start : start + _STEPS_PER_CALL]
+            answer = self.session.ok(*first, then=rest or None)
+            data += answer if rest else [answer]
+        return data
 
     def text(self, selector: str) -> str:
         return str(self.run("get", "text", selector)["text"])
@@ -78,8 +89,10 @@ class Episode:
     def attr(self, name: str, selector: str) -> str:
         return str(self.run("get", "attr", name, selector)["value"] or "")
 
-    def number(self, name: str, selector: str) -> float:
-        return float(self.attr(name, selector).removesuffix("px"))
+    def numbers(self, selector: str, *names: str) -> list[float]:
+        """Return attributes of an element that are numbers."""
+        answers = self.steps([("get", "attr", name, selector) for name in names])
+        return [float(str(answer["value"]).removesuffix("px")) for answer in answers]
 
     def visible(self, selector: str) -> bool:
         return self.session.run("is", "visible", selector).stdout.find('"visible":true') >= 0
@@ -109,8 +122,7 @@ class Episode:
         self.click("#subbtn")
 
     def press_times(self, key: str, times: int) -> None:
-        for _ in range(times):
-            self.run("press", key)
+        self.steps([("press", key)] * times)
 
     def until(self, condition: Callable[[], bool], act: Callable[[], object], *, at_most: int = 50) -> None:
         """Repeat an act until a condition holds."""

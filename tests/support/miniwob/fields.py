@@ -15,7 +15,7 @@ ORDINALS = {"1st": 1, "2nd": 2, "3rd": 3}
 
 
 def _names_to_select(episode: Episode) -> list[str]:
-    (names,) = episode.asked(r"Select (.*?)(?: from the (?:scroll )?list)? and click Submit")
+    (names,) = episode.groups_of(r"Select (.*?)(?: from the (?:scroll )?list)? and click Submit")
     return [] if names == "nothing" else names.split(", ")
 
 
@@ -83,18 +83,23 @@ def enter_the_password_twice(episode: Episode) -> None:
 
 
 def focus_the_only_field(episode: Episode) -> None:
-    episode.run("focus", "#tt")
+    _focus(episode, "#tt")
+
+
+def _focus(episode: Episode, field: str) -> None:
+    """Focus a field of a page that takes the focus away at once, which the answer reports."""
+    episode.session.run("focus", field)
 
 
 def focus_the_numbered_field(episode: Episode) -> None:
-    (number,) = episode.asked(r"([123])")
-    episode.run("focus", f"#tt{number}")
+    (number,) = episode.groups_of(r"([123])")
+    _focus(episode, f"#tt{number}")
 
 
 def log_in(episode: Episode) -> None:
     user, password = episode.quoted()[:2]
     for field, value in (("#username", user), ("#password", password)):
-        episode.click(field)
+        episode.session.run("click", field)  # Fails where a popup opens under the pointer.
         if episode.visible("#popup-cancel"):
             episode.click("#popup-cancel")
         episode.fill(field, value)
@@ -114,7 +119,7 @@ def sign_the_agreement(episode: Episode) -> None:
 
 def search_for_the_movie(episode: Episode) -> None:
     """Fill three fields whose labels stand before or after them, in any order."""
-    genre, director, year = episode.asked(r"Search for (.+) movies directed by (.+) from year (\d+)")
+    genre, director, year = episode.groups_of(r"Search for (.+) movies directed by (.+) from year (\d+)")
     values = {"genre": genre, "director": director, "year": year, "released": year}
     lines = episode.text("#area").split("\n")
     labels = re.findall("|".join(values), "\n".join(lines[:-1]).lower())
@@ -125,49 +130,51 @@ def search_for_the_movie(episode: Episode) -> None:
 
 
 def check_the_radio_button_and_fill_the_field(episode: Episode) -> None:
-    radio, number, field = episode.asked(r'the (\w+) radio button and enter the number "(.+)" into the (\w+) textbox')
+    radio, number, field = episode.groups_of(
+        r'the (\w+) radio button and enter the number "(.+)" into the (\w+) textbox'
+    )
     episode.run("check", f"#area input[type=radio]:nth-of-type({ORDINALS[radio]})")
     episode.fill(f"#input-{ORDINALS[field]}", number)
     episode.submit()
 
 
 def choose_from_the_styled_list(episode: Episode) -> None:
-    (choice,) = episode.asked(r"Choose (.+) from the dropdown")
+    (choice,) = episode.groups_of(r"Choose (.+) from the dropdown")
     episode.click(".selectric")
     episode.run("wait", ".selectric-items")
     episode.click(f"xpath=//div[contains(@class, 'selectric-items')]//li[.='{choice}']")
     episode.click_named("button", episode.quoted()[0])
 
 
-def move_slider(episode: Episode, slider: str, shown: str, wanted: int) -> None:
+def move_slider(episode: Episode, slider: str, output: str, wanted: int) -> None:
     """Move a slider with the arrow keys. The page shows its value."""
     episode.run("focus", f"{slider} .ui-slider-handle")
-    difference = wanted - int(episode.text(shown))
+    difference = wanted - int(episode.text(output))
     episode.press_times("ArrowRight" if difference > 0 else "ArrowLeft", abs(difference))
 
 
 def set_the_slider(episode: Episode) -> None:
-    (wanted,) = episode.asked(r"Select (-?\d+) with the slider")
+    (wanted,) = episode.groups_of(r"Select (-?\d+) with the slider")
     move_slider(episode, "#slider", "#val", int(wanted))
     episode.submit()
 
 
 def set_all_sliders(episode: Episode) -> None:
-    (wanted,) = episode.asked(r"\[(.+)\]")
+    (wanted,) = episode.groups_of(r"\[(.+)\]")
     for number, value in enumerate(wanted.split(","), start=1):
         move_slider(episode, f"#slider-{number}", f"#val-{number}", int(value))
     episode.submit()
 
 
 def set_the_slider_and_check_a_box(episode: Episode) -> None:
-    wanted, box = episode.asked(r"Select (-?\d+) with the slider, click the (\w+) checkbox")
+    wanted, box = episode.groups_of(r"Select (-?\d+) with the slider, click the (\w+) checkbox")
     move_slider(episode, "#slider", "#val", int(wanted))
     episode.run("check", f"#checkbox-{ORDINALS[box]}")
     episode.submit()
 
 
 def set_the_spinner(episode: Episode) -> None:
-    wanted = int(episode.asked(r"Select (-?\d+) with the spinner")[0])
+    wanted = int(episode.groups_of(r"Select (-?\d+) with the spinner")[0])
     for _ in range(abs(wanted)):
         episode.click(".ui-spinner-up" if wanted > 0 else ".ui-spinner-down")
     episode.submit()
@@ -180,7 +187,7 @@ def _enter_colour(episode: Episode, code: str) -> None:
 
 
 def enter_the_named_colour(episode: Episode) -> None:
-    (name,) = episode.asked(r"Select (\w+) with the color picker")
+    (name,) = episode.groups_of(r"Select (\w+) with the color picker")
     _enter_colour(episode, "{:02X}{:02X}{:02X}".format(*ImageColor.getrgb(name)))
 
 

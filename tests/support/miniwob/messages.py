@@ -30,7 +30,7 @@ def _sender(episode: Episode, people: list[str]) -> str:
 
 def _recipient(episode: Episode, sender: str, people: list[str]) -> str:
     others = [name for name in people if name != sender]
-    return others[0] if others else episode.asked(r"email to (.+)\.$")[0]
+    return others[0] if others else episode.groups_of(r"email to (.+)\.$")[0]
 
 
 def handle_the_message(episode: Episode) -> None:
@@ -67,7 +67,7 @@ def _posts_of(user: str) -> str:
 
 
 def use_a_button_of_a_post(episode: Episode) -> None:
-    (user,) = episode.asked(r"For the user (\S+),")
+    (user,) = episode.groups_of(r"For the user (\S+),")
     action = episode.quoted()[0]
     post = _posts_of(user)
     if action in ("Reply", "Retweet", "Like"):
@@ -78,7 +78,7 @@ def use_a_button_of_a_post(episode: Episode) -> None:
 
 
 def use_a_button_of_several_posts(episode: Episode) -> None:
-    number, user = episode.asked(r"on (all|\d+) posts? by (\S+) and")
+    number, user = episode.groups_of(r"on (all|\d+) posts? by (\S+) and")
     button = f"{_posts_of(user)}//span[@class='{episode.quoted()[0].lower()}']"
     wanted = episode.count(button) if number == "all" else int(number)
     for _ in range(wanted):

@@ -60,10 +60,10 @@ def find_the_greatest_card(episode: Episode) -> None:
 
 def generate_a_number(episode: Episode) -> None:
     def fits() -> bool:
-        shown = episode.text("#display-number")
-        if not shown.isdigit():
+        text = episode.text("#display-number")
+        if not text.isdigit():
             return False
-        number = int(shown)
+        number = int(text)
         limit = re.search(r"(less|greater) than (\d+)", episode.query)
         if limit:
             return number < int(limit[2]) if limit[1] == "less" else number > int(limit[2])

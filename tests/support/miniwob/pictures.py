@@ -1,10 +1,9 @@
-"""What a solver sees in a screenshot."""
+"""Screenshots: colours, counted sides and drawn cells."""
 
 from __future__ import annotations
 
 import cmath
 import colorsys
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -78,8 +77,3 @@ def grid_of_cells(picture: Picture, columns: int, rows: int) -> list[list[bool]]
         return sum(picture.pixel(left + (column + 0.5) * width, top + (row + 0.5) * height)) > 3 * 200
 
     return [[is_white(column, row) for column in range(columns)] for row in range(rows)]
-
-
-def towards(angle: float, length: float) -> tuple[float, float]:
-    """Return the offset of a point in a direction. Angles are in radians."""
-    return length * math.cos(angle), length * math.sin(angle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 from support.miniwob.dates import pick_date
 from support.miniwob.episodes import Episode
@@ -30,7 +31,7 @@ def _choose_airport(episode: Episode, field: str, suggestions: str, place: str) 
 
 
 def book_the_flight(episode: Episode) -> None:
-    best, origin, destination = episode.asked(r"Book the (\w+) one-way flight from: (.+) to: (.+) on")
+    best, origin, destination = episode.groups_of(r"Book the (\w+) one-way flight from: (.+) to: (.+) on")
     _choose_airport(episode, "#flight-from", "#ui-id-1", origin)
     _choose_airport(episode, "#flight-to", "#ui-id-2", destination)
     pick_date(episode)
@@ -51,19 +52,21 @@ def order_the_food(episode: Episode) -> None:
         for _ in range(int(by_kind[1])):
             _add_food(episode, f".//img[@alt='{by_kind[2]}']")
     else:
-        (names,) = episode.asked(r"Order one of each item: (.+)")
+        (names,) = episode.groups_of(r"Order one of each item: (.+)")
         for name in names.split(","):
             _add_food(episode, f".//div[@class='item-name'][normalize-space(.)='{name.strip()}']")
     episode.click_named("button", "Order!")
 
 
 def buy_the_stock(episode: Episode) -> None:
-    """Buy below the threshold. The price moves by up to 1.50 in each tenth of a second."""
-    threshold = float(episode.asked(r"less than \$([\d.]+)\.$")[0])
+    """Buy below the threshold. The price may rise by 1.50 in each tenth of a second before the click."""
+    threshold = float(episode.groups_of(r"less than \$([\d.]+)\.$")[0])
+    started_at = time.monotonic()
 
     def is_low() -> bool:
+        margin = max(0, 5 - 0.7 * (time.monotonic() - started_at))
         price = episode.text("#stock-price").removeprefix("$")
-        return price != "" and float(price) <= threshold - 1.5
+        return price != "" and float(price) <= threshold - margin
 
     episode.until(is_low, lambda: None, at_most=2_000)
     episode.click("#buy")

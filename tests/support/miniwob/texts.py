@@ -14,7 +14,7 @@ def copy_the_skewed_text(episode: Episode) -> None:
 
 
 def find_the_word(episode: Episode) -> None:
-    (position,) = episode.asked(r"(\d+)(?:st|nd|rd|th)")
+    (position,) = episode.groups_of(r"(\d+)(?:st|nd|rd|th)")
     episode.fill("#answer-input", episode.text("#area p").split()[int(position) - 1].strip(".,"))
     episode.submit()
 
@@ -25,7 +25,7 @@ def copy_the_text(episode: Episode) -> None:
 
 
 def copy_the_numbered_text(episode: Episode) -> None:
-    (position,) = episode.asked(r"from the (\w+) text area")
+    (position,) = episode.groups_of(r"from the (\w+) text area")
     episode.fill("#answer-input", episode.value(f"#text-{ORDINALS[position]}"))
     episode.submit()
 
@@ -36,7 +36,7 @@ def enter_the_last_word(episode: Episode) -> None:
 
 
 def scroll_the_text(episode: Episode) -> None:
-    (end,) = episode.asked(r"to the (bottom|top) of the text")
+    (end,) = episode.groups_of(r"to the (bottom|top) of the text")
     episode.run("scroll", "down" if end == "bottom" else "up", 10_000, "-s", "#text-area")
     episode.submit()
 
@@ -47,7 +47,7 @@ def highlight_the_paragraph(episode: Episode) -> None:
 
 
 def highlight_the_numbered_paragraph(episode: Episode) -> None:
-    (position,) = episode.asked(r"in the (\w+) paragraph")
+    (position,) = episode.groups_of(r"in the (\w+) paragraph")
     episode.run("select-text", f"#randomText p:nth-child({ORDINALS[position]})")
     episode.submit()
 
@@ -65,11 +65,12 @@ _STYLES = {"bold": ".ql-bold", "italics": ".ql-italic", "underlined": ".ql-under
 
 
 def style_the_text(episode: Episode) -> None:
-    words, style = episode.asked(r"(?:give|make)(?: the text)? (.+?) the (?:style|color) (\w+)")
+    words, style = episode.groups_of(r"(?:give|make)(?: the text)? (.+?) the (?:style|color) (\w+)")
     if words == "everything":
         episode.run("select-text", ".ql-editor p")
     else:
         episode.run("select-text", ".ql-editor p", words)
+    episode.run("wait", 200)  # The editor reads the selection a tenth of a second after it got the focus.
     if style in _STYLES:
         episode.click(_STYLES[style])
     else:
@@ -79,7 +80,7 @@ def style_the_text(episode: Episode) -> None:
 
 
 def read_the_table(episode: Episode) -> None:
-    (key,) = episode.asked(r"value of (.+?) into")
+    (key,) = episode.groups_of(r"value of (.+?) into")
     episode.fill("#tt", episode.text(f"xpath=//tr[td[1]='{key}']/td[2]"))
     episode.submit()
 
@@ -104,6 +105,6 @@ def delete_a_file_in_the_terminal(episode: Episode) -> None:
 
 
 def _enter_line(episode: Episode, line: str) -> None:
-    """Type into the terminal, which shows what it reads from key events."""
-    episode.run("type", "#terminal-target", line)
-    episode.run("press", "Enter")
+    """Press the keys of a line. The terminal reads key events and keeps no text in its field."""
+    keys = ["Space" if character == " " else character for character in line]
+    episode.steps([("press", key) for key in [*keys, "Enter"]])
