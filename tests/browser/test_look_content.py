@@ -1,4 +1,4 @@
-"""What looks show on pages of every kind: fields, frames, shadow roots, tables, changes and hostile text."""
+"""Looks at pages of every kind: fields, frames, shadow roots, tables, changes and hostile text."""
 
 from __future__ import annotations
 

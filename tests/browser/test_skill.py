@@ -47,7 +47,7 @@ def examples() -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def run_results() -> Iterator[tuple[list[Any], list[tuple[list[str], Outcome]]]]:
-    """What the page reported, and the outcome of each example, in the order of the document and in one session."""
+    """Run all examples in one session. Yield the reports of the page and the outcome of each example."""
     with running_site() as site:
         site.add("/order", site.report_script("/order") + ORDER)
         site.add("/details", "<title>Details</title>")
