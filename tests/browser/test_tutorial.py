@@ -69,7 +69,7 @@ def test_commands_of_the_tutorial_work_as_printed(box: Server, tmp_path: Path) -
     assert 'link \\"Learn more\\" [ref=e2]' in output["snapshot -i"]
     assert output["open www.iana.org"].startswith("exit code 126\nPOLICY_BLOCKED: www.iana.org")
     assert "rule address.metadata" in output["open http://169.254.169.254/"]
-    assert output["click @e2"].startswith("exit code 0")
+    assert output["click @e2"].startswith("exit code 126\nPOLICY_BLOCKED: blocked by egress policy: iana.org")
     assert "about:blank#blocked" in output["get url"]
     assert output["close"] == 'exit code 0\n{"closed":true}\n\n'
     (verdict,) = (text for command, text in output.items() if "policy check" in command)
