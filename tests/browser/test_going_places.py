@@ -106,3 +106,16 @@ def test_close_returns_whether_the_session_was_open(browser: Session, site: Site
 
 def test_a_new_session_has_an_empty_page(browser: Session) -> None:
     assert browser.ok("get", "url") == {"url": "about:blank"}
+
+
+def test_open_waits_for_an_application_that_loads_its_content_after_its_menu(browser: Session, site: Site) -> None:
+    url = site.add(
+        "/shell",
+        """<title>shell</title><a href="#menu">Menu</a><main></main><script type="module">
+        for (let part = 1; part <= 6; part++) {
+          await new Promise((resolve) => setTimeout(resolve, 200))
+          document.querySelector("main").insertAdjacentHTML("beforeend", `<label>Guest ${part} <input></label>`)
+        }</script>""",
+    )
+    browser.ok("open", url)
+    assert 'textbox "Guest 6"' in browser.ok("snapshot", "-i")["snapshot"]
