@@ -155,6 +155,18 @@ def test_text_never_lands_in_another_field(browser: Session, site: Site, command
         assert "s3cr3t" not in [report[2] for report in page.reports] or command == "type"
 
 
+@pytest.mark.promise("text:lands-in-the-named-field")
+def test_keys_do_not_reach_a_page_that_replaces_the_page_of_the_field(browser: Session, site: Site) -> None:
+    after = site.watch("<input id=next autofocus oninput='report(this.value)'>")
+    page = site.watch(f"<input id=f oninput=\"if (this.value === 'se') location = '{after.url}'\">")
+    browser.ok("open", page.url)
+    browser.run("type", "#f", "secret " * 100)
+    browser.ok("wait", "#next")
+    assert after.reports == []
+    browser.ok("type", "#next", "x")
+    assert after.reports == ["x"]
+
+
 def test_fill_updates_the_state_of_a_framework_that_tracks_values(browser: Session, site: Site) -> None:
     """The page replaces the setter of the value, as React does, and ignores events without a change."""
     page = site.watch("""<input id=name value=old><input id=day type=date><script>
