@@ -288,19 +288,20 @@ def test_type_refuses_what_a_field_does_not_take(
 
 def test_type_sends_keys_to_elements_that_handle_them_by_themselves(browser: Session, site: Site) -> None:
     page = site.watch("""<div id=grid tabindex=0>grid</div><p id=plain>text</p><button id=button>b</button>
-    <input id=sink style="width:1px;height:1px;padding:0;border:0;opacity:0"><script>
-    for (const id of ['grid', 'sink', 'button', 'plain']) document.getElementById(id).onkeydown = event => {
-      report([id, event.key]); sink.value = '' }</script>""")
+    <input id=sink style="width:1px;height:1px;padding:0;border:0"><input id=clear style="opacity:0"><script>
+    for (const id of ['grid', 'sink', 'clear', 'button', 'plain']) document.getElementById(id).onkeydown = event => {
+      report([id, event.key]); if ('value' in event.target) event.target.value = '' }</script>""")
     browser.ok("open", page.url)
     assert browser.ok("type", "#grid", "ab") == {"typed": "#grid"}
     assert page.reports == [["grid", "a"], ["grid", "b"]]
-    outcome = browser.run("type", "#sink", "cd")
-    assert outcome.exit_code == 0
-    assert "NOTE: the page handles the keys" in outcome.stderr
-    assert page.reports[2:] == [["sink", "c"], ["sink", "d"]]
+    for sink in ("sink", "clear"):
+        outcome = browser.run("type", f"#{sink}", "cd")
+        assert outcome.exit_code == 0
+        assert "NOTE: the page handles the keys" in outcome.stderr
+        assert page.reports[-2:] == [[sink, "c"], [sink, "d"]]
     for selector in ("#plain", "#button"):
         assert browser.run("type", selector, "x").meta["name"] == "NOT_EDITABLE"
-    assert len(page.reports) == 4
+    assert len(page.reports) == 6
 
 
 def test_a_dialog_while_text_is_entered_is_reported(browser: Session, site: Site) -> None:

@@ -163,8 +163,9 @@
   // A field that cannot be seen: it receives keys for another part of the page, for example a terminal.
   const isSink = (field) => {
     if (isProxy(field) || takesKeys(field)) return true;
+    if (!(field instanceof HTMLInputElement) || isSecret(field)) return false;
     const { width, height } = unclippedBox(field);
-    return field instanceof HTMLInputElement && !isSecret(field) && (width <= 4 || height <= 4);
+    return width <= 4 || height <= 4 || !field.checkVisibility({ opacityProperty: true });
   };
 
   const beginType = (element, text) => {
