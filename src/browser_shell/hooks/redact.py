@@ -1,4 +1,4 @@
-"""Remove what clients must not see in results: driver metadata, typed text, server paths and secrets."""
+"""Remove what clients must not see in results: driver metadata, server paths and secrets."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _NEEDLES = frozenset(needle for shape in _SHAPES for needle in shape.needles)
 
 
 class NormaliseData:
-    """Remove driver metadata, typed text and server paths from the data of a result."""
+    """Remove driver metadata and server paths from the data of a result."""
 
     async def after(self, call: ToolCall, plan: BrowserCommand, result: CommandResult) -> CommandResult:
         return replace(result, data=normalise(plan, result.data))
@@ -124,9 +124,6 @@ def normalise(plan: BrowserCommand, data: JsonValue) -> JsonValue:
     if not data.get("removedRefs"):
         dropped.add("removedRefs")
     kept = {key: value for key, value in data.items() if key not in dropped}
-    if plan.name == "type" and kept.get("typed") != plan.operands[0]:
-        # The driver repeats the text, which may be a password. Page commands return the selector.
-        return {"typed": len(plan.operands[1])}
     delta = kept.get("snapshot")
     if isinstance(delta, dict):
         # A delta has its refs one level deeper.
