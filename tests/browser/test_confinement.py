@@ -58,7 +58,7 @@ DRIVER_ENVIRONMENT = {
         f"AGENT_BROWSER_{name}"
         for name in (
             *("SOCKET_DIR", "CONFIG", "ACTION_POLICY", "PLUGINS", "NO_WEBMCP", "IDLE_TIMEOUT_MS", "DEFAULT_TIMEOUT"),
-            "SCREENSHOT_DIR",
+            *("SCREENSHOT_DIR", "NO_AUTO_DIALOG"),
             *("DAEMON", "SESSION", "CDP", "PIN_TAB", "HIDE_SCROLLBARS"),
         )
     ),
