@@ -87,6 +87,30 @@ def test_navigation_ends_at_once_with_the_dialog_and_its_answers(browser: Sessio
     keeps_text(browser, page)
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *(("fill", "#text", "new"), ("fill", "#date", "2026-01-31"), ("fill", "#rich", "new"), ("type", "#text", "x")),
+        *(("select", "#choice", "b"), ("check", "#box")),
+    ],
+    ids=lambda argv: " ".join(argv[:2]),
+)
+def test_every_command_that_changes_a_field_makes_the_page_ask(
+    browser: Session, site: Site, argv: tuple[str, ...]
+) -> None:
+    """Chromium leaves the question out for a page that no user has touched."""
+    page = site.watch(
+        """<input id=text><input id=date type=date><div id=rich contenteditable>old</div><input id=box type=checkbox>
+        <select id=choice><option>a<option>b</select>
+        <script>for (const kind of ['input', 'change']) addEventListener(kind, () => window.changed = true)
+        addEventListener('beforeunload', event => { if (window.changed) event.preventDefault() })</script>"""
+    )
+    browser.ok("open", page.url)
+    browser.ok(*argv)
+    assert blocked(browser.run("open", "about:blank"))
+    browser.ok("dialog", "accept")
+
+
 def test_closing_a_tab_asks_too(browser: Session, page: WatchedPage) -> None:
     browser.ok("click", "#pop")
     wait_until(lambda: len(browser.ok("tab", "list")["tabs"]) == 2, what="the second tab")

@@ -46,7 +46,7 @@ async def select(page: Page, plan: BrowserCommand) -> JsonObject:
     """Run `select SEL VALUE...`: select the options with these values or labels, and no others. Raises: ActFailed."""
     selector, *values = plan.operands
     element = await page.element(selector)
-    result = await element.call(_SELECT, list(values))
+    result = await element.act(_SELECT, list(values))
     found = result if isinstance(result, dict) else {}
     if "problem" in found:
         raise _select_error(selector, found)

@@ -28,3 +28,10 @@ class Element:
         Raises: ActFailed, BrowserUnavailable, DevToolsError when the document is gone.
         """
         return await self.call_function(self.frame, function, *args, this=self)
+
+    async def act(self, function: str, *args: JsonValue | Element) -> JsonValue:
+        """Call a function as `call` does, on behalf of the user (HTML: user activation).
+
+        Without an activation a page that lost its changes could not ask before it is left (`beforeunload`).
+        """
+        return await self.call_function(self.frame, function, *args, this=self, by_user=True)

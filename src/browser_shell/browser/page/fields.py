@@ -140,12 +140,12 @@ async def _begin(page: Page, element: Element, function: str, *args: str) -> tup
 
     Raises: ActFailed.
     """
-    state = await element.call(function, *args)
+    state = await element.act(function, *args)
     if isinstance(state, dict) and state.get("problem") == "frame":
         frame = await page.content_frame(element)
         content = await page.element_from(frame, _EDITABLE_CONTENT, label=element.label) if frame else None
         if content is not None:
-            element, state = content, await content.call(function, *args)
+            element, state = content, await content.act(function, *args)
     if not isinstance(state, dict):
         state = {"problem": "gone"}
     if "problem" in state:

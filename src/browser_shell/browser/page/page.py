@@ -205,13 +205,20 @@ class Page:
         return next((frame for frame in await self.frames() if frame.frame_id == frame_id), None)
 
     async def call_function(
-        self, frame: Frame, function: str, *args: JsonValue | Element, this: Element | None = None
+        self,
+        frame: Frame,
+        function: str,
+        *args: JsonValue | Element,
+        this: Element | None = None,
+        by_user: bool = False,
     ) -> JsonValue:
         """Call a function in the isolated world of a frame and return its result by value. Promises are awaited.
 
+        `by_user` gives the frame a user activation, as a click would.
+
         Raises: ActFailed when the function throws, BrowserUnavailable, DevToolsError when the document is gone.
         """
-        return (await self._call(frame, function, args, this=this, by_value=True)).get("value")
+        return (await self._call(frame, function, args, this=this, by_value=True, by_user=by_user)).get("value")
 
     async def element_from(
         self, frame: Frame, function: str, *args: JsonValue | Element, this: Element | None = None, label: str
@@ -228,12 +235,14 @@ class Page:
         *,
         this: Element | None,
         by_value: bool,
+        by_user: bool = False,
     ) -> JsonObject:
         params: JsonObject = {
             "functionDeclaration": function,
             "arguments": [{"objectId": arg.object_id} if isinstance(arg, Element) else {"value": arg} for arg in args],
             "returnByValue": by_value,
             "awaitPromise": True,
+            "userGesture": by_user,
         }
         if this is None:
             params["executionContextId"] = await self._context(frame)
