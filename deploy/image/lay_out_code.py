@@ -37,9 +37,9 @@ def main() -> None:
 
     # The jail mounts the server's own policy over this one. It applies where the host forbids mounting.
     sys.path.insert(0, str(site))
-    from browser_shell.browser.chromium.managed_policy import write_managed_policy
+    from browser_shell.browser.chromium.managed_policy import managed_policy, write_managed_policy
 
-    write_managed_policy(root / "etc/chromium", ("http", "https"))
+    write_managed_policy(root / "etc/chromium", managed_policy(("http", "https")))
 
 
 if __name__ == "__main__":

@@ -120,6 +120,16 @@ def test_a_warning_about_a_certificate_cannot_be_bypassed(trusting: Session, sit
     assert site.requests == []
 
 
+def test_a_click_that_leads_to_a_wrong_certificate_reports_it(trusting: Session, sites: TlsSites) -> None:
+    site = sites.wrong["unknown authority"]
+    page = sites.trusted.watch(f"<a id=a href='{site.origin}/x'>a</a>")
+    trusting.ok("open", page.url)
+    clicked = trusting.run("click", "#a")
+    assert (clicked.exit_code, clicked.meta["name"]) == (1, "CERTIFICATE_INVALID")
+    assert "ERR_CERT_AUTHORITY_INVALID" in clicked.stderr
+    assert site.requests == []
+
+
 def test_a_resource_with_a_wrong_certificate_is_left_out(trusting: Session, sites: TlsSites) -> None:
     site = sites.wrong["expired"]
     page = sites.trusted.watch(

@@ -30,6 +30,7 @@ class Request:
     query: str
     cookie: str
     body: bytes = b""
+    authorization: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def running_site(host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) 
                 query=parts.query,
                 cookie=self.headers.get("Cookie", ""),
                 body=self.rfile.read(int(self.headers.get("Content-Length", 0))),
+                authorization=self.headers.get("Authorization", ""),
             )
             site.requests.append(request)
             if parts.path.startswith("/slow/"):

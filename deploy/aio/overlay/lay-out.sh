@@ -13,7 +13,7 @@ install -d -m 0700 -o 1000 -g 1000 /var/lib/browser-shell
 for folder in /etc/browser /etc/chromium /etc/opt/chrome; do
   /opt/browser-shell/bin/python -I -c '
 import pathlib, sys
-from browser_shell.browser.chromium.managed_policy import write_managed_policy
-write_managed_policy(pathlib.Path(sys.argv[1]), ("http", "https"))
+from browser_shell.browser.chromium.managed_policy import managed_policy, write_managed_policy
+write_managed_policy(pathlib.Path(sys.argv[1]), managed_policy(("http", "https")))
 ' "$folder"
 done

@@ -11,6 +11,8 @@ from browser_shell.core.errors import ErrorCode
 _NET_ERROR = re.compile(r"\bERR_[A-Z0-9_]+")
 _HTTP_ERROR = re.compile(r"\bHTTP ERROR (\d{3})\b")
 _URL_CHARACTERS = 200
+_SCHEME_CHARACTERS = 30
+DENIED_ADVICE = "Do not repeat the call: this server's policy forbids it. Use back, or open another page."
 EMPTY_WITH_STATUS = "ERR_HTTP_RESPONSE_CODE_FAILURE"
 """Chromium's error for a response with an error status and without a body. Its error page has the status."""
 NEEDS_CREDENTIALS = "ERR_INVALID_AUTH_CREDENTIALS"
@@ -113,8 +115,8 @@ _BY_NAME = {
     ),
     "ERR_BLOCKED_BY_ADMINISTRATOR": _Explanation(
         code=ErrorCode.POLICY_BLOCKED,
-        reason="this server's policy forbids the URL",
-        advice="Do not repeat the call. Open another page.",
+        reason="the browser does not open such a URL",
+        advice=DENIED_ADVICE,
     ),
     "ERR_NAME_NOT_RESOLVED": _Explanation(
         code=ErrorCode.NAME_NOT_RESOLVED,
@@ -143,8 +145,8 @@ _UNKNOWN = _Explanation(
 _BY_STATUS = {
     401: _Explanation(
         code=ErrorCode.CREDENTIALS_REQUIRED,
-        reason="the site asks for credentials that its page does not ask for (HTTP authentication)",
-        advice="Open another page, or tell the operator.",
+        reason="the site asks for a user name and a password (HTTP authentication)",
+        advice=ErrorCode.CREDENTIALS_REQUIRED.advice,
     ),
     403: _ACCESS_REFUSED,
     404: _Explanation(
@@ -179,6 +181,28 @@ def navigation_failed(text: str, *, url: str = "") -> CommandResult:
         return _result(_explain_status(int(status[1])), f"HTTP status {status[1]}", url)
     by_prefix = (explanation for prefix, explanation in _BY_PREFIX if name.startswith(prefix))
     return _result(_BY_NAME.get(name) or next(by_prefix, _UNKNOWN), f"net::{name}" if name else "", url)
+
+
+def scheme_denied(url: str) -> CommandResult:
+    """Return the result for a command that led to a URL with a scheme that can never be opened."""
+    scheme = url.partition(":")[0][:_SCHEME_CHARACTERS]
+    return CommandResult(
+        exit_code=ErrorCode.POLICY_BLOCKED.exit_code,
+        error=ErrorCode.POLICY_BLOCKED,
+        rule_id="url.scheme",
+        message=f"the page navigated to a {scheme}: URL; only http and https can be opened",
+        advice=DENIED_ADVICE,
+    )
+
+
+def credentials_required() -> CommandResult:
+    """Return the result for a page that answers with status 401 and has no form to sign in."""
+    explanation = _BY_STATUS[401]
+    return CommandResult(
+        exit_code=explanation.code.exit_code,
+        error=explanation.code,
+        message=f"{explanation.reason}; its answer is HTTP status 401",
+    )
 
 
 def _explain_status(status: int) -> _Explanation:

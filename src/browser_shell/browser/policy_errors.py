@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from browser_shell.browser.navigation_errors import EMPTY_WITH_STATUS
+from browser_shell.browser.navigation_errors import DENIED_ADVICE, EMPTY_WITH_STATUS
 from browser_shell.core.calls import CommandResult
 from browser_shell.core.decisions import NO_ANSWER_RULE, UNREACHABLE_RULE, Denial, refusal_type
 from browser_shell.core.errors import ErrorCode
@@ -15,10 +14,12 @@ from browser_shell.core.errors import ErrorCode
 _MAX_NOTES = 5
 _TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"
 """Chromium's error when the proxy denies an https connection, or cannot make it."""
+_EMPTY_ANSWERS = (EMPTY_WITH_STATUS, "HTTP status 502")
+"""The proxy answers an http request with an empty page when the host does not accept a connection."""
 _UNREACHABLE_ADVICE = "Check the host and the port of the URL. If they are right, the server is down: try again later."
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{0,30}):")
 _ERROR_PAGE = "chrome-error:"
+_ERROR_PAGE_NOTE = "NOTE: the tab shows an error page of the browser; use back, or open another page"
 _BLOCKED_URL = "about:blank#blocked"
 """Replaces the URL of Chromium's error page. Chromium itself uses it for other blocked navigations."""
 
@@ -48,8 +49,7 @@ def _cause(result: CommandResult, denials: Sequence[Denial]) -> Denial | None:
     """The denial that made the command fail, or that replaced the page it opened."""
     if result.error is ErrorCode.COMMAND_FAILED and _TUNNEL_FAILED in result.message and denials:
         return denials[-1]
-    if result.error is ErrorCode.COMMAND_FAILED and EMPTY_WITH_STATUS in result.message:
-        # The proxy answers a plain http request with an empty page when the host does not accept a connection.
+    if result.error is ErrorCode.COMMAND_FAILED and any(text in result.message for text in _EMPTY_ANSWERS):
         return next((denial for denial in reversed(denials) if denial.rule_id == UNREACHABLE_RULE), None)
     url = _text(result, "url")
     if result.error is not None or not url:
@@ -61,22 +61,11 @@ def _cause(result: CommandResult, denials: Sequence[Denial]) -> Denial | None:
 
 
 def _without_error_page(result: CommandResult) -> CommandResult:
-    """Replace Chromium's error page by a failure, or only its URL in the result of `get url`.
-
-    The title of the error page is the URL that did not load.
-    """
+    """Replace the URL of Chromium's error page, with a note."""
     if result.error is not None or not _text(result, "url").startswith(_ERROR_PAGE):
         return result
-    scheme = _SCHEME.match(_text(result, "title"))
-    if scheme is not None and scheme[1] not in _DEFAULT_PORTS:
-        return _denied(f"the page navigated to a {scheme[1]}: URL; only http and https can be opened", "url.scheme")
-    if isinstance(result.data, dict) and "title" not in result.data:
-        return replace(result, data={**result.data, "url": _BLOCKED_URL})
-    return CommandResult(
-        exit_code=ErrorCode.COMMAND_FAILED.exit_code,
-        error=ErrorCode.COMMAND_FAILED,
-        message="the page navigated to another page, which could not be loaded",
-    )
+    data = result.data if isinstance(result.data, dict) else {}
+    return replace(result, data={**data, "url": _BLOCKED_URL}, message=_ERROR_PAGE_NOTE)
 
 
 def _text(result: CommandResult, name: str) -> str:
@@ -93,5 +82,5 @@ def _host_and_port(url: str) -> tuple[str, int]:
 def _denied(message: str, rule_id: str) -> CommandResult:
     unreachable = rule_id == UNREACHABLE_RULE
     code = ErrorCode.COMMAND_FAILED if unreachable else refusal_type(rule_id).code
-    advice = _UNREACHABLE_ADVICE if unreachable else ""
+    advice = _UNREACHABLE_ADVICE if unreachable else DENIED_ADVICE if code is ErrorCode.POLICY_BLOCKED else ""
     return CommandResult(exit_code=code.exit_code, error=code, rule_id=rule_id, message=message, advice=advice)

@@ -61,6 +61,11 @@ def outcome_is_unknown(reply: DriverReply) -> bool:
     return reply.code in ("outcome_unknown", "page_wedged") or reply.error.startswith("CDP command timed out")
 
 
+def refused_for_dialog(reply: DriverReply) -> bool:
+    """Whether the daemon did nothing because it believes that a dialog is open."""
+    return not reply.success and reply.error.startswith(_DIALOG_WARNING)
+
+
 def lost_its_page(reply: DriverReply) -> bool:
     """Whether the page was closed while the command ran."""
     return "Session with given id not found" in reply.error

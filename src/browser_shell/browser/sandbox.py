@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import anyio
 import anyio.to_thread
 
+from browser_shell.browser.arrival import describe_arrival, needs_description
 from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.driver.actions import (
     Action,
@@ -20,6 +21,7 @@ from browser_shell.browser.driver.actions import (
 )
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
+from browser_shell.browser.navigation_errors import NEEDS_CREDENTIALS
 from browser_shell.browser.page.commands import Effect, PageCommand, entry_of
 from browser_shell.browser.page.waiting import wait_for_first_controls
 from browser_shell.browser.page_commands import page_replaced, run_on_page
@@ -29,6 +31,7 @@ from browser_shell.browser.results import (
     failed,
     lost_its_page,
     outcome_is_unknown,
+    refused_for_dialog,
     shows_new_document,
     succeeded,
     tab_closed,
@@ -51,6 +54,10 @@ from browser_shell.policy.document import OutputSection
 from browser_shell.process.files import take_file
 
 _RECOVERY_SECONDS = 5.0
+_ALERTS_SECONDS = 2.0
+_ALERT_POLL_SECONDS = 0.02
+_PROMPT_SECONDS = 1.0
+"""Chromium opens a login prompt some time after its error page. A tab that navigates in between ignores all input."""
 _WAIT_MARGIN_SECONDS = 0.3
 """A `wait` ends this long before the deadline of the call, whose page would be closed after a timeout."""
 _PAGE_DIALOG_GRACE_SECONDS = 0.05
@@ -150,6 +157,10 @@ class BrowserSandbox:
             with anyio.move_on_after(_RECOVERY_SECONDS, shield=True):
                 await session.abandon_page()
             raise
+        if needs_description(plan, result) and session.dialog() is None:
+            result = await self._describe_arrival(session, result)
+        if NEEDS_CREDENTIALS in result.message:
+            await anyio.sleep(_PROMPT_SECONDS)
         requester = Requester(subject=principal.subject, session_id=plan.session_id)
         denials = self.denials_since(requester, session.denials_reported_until)
         result, denial_notes = report_policy_denials(result, denials, started_at)
@@ -160,6 +171,11 @@ class BrowserSandbox:
         notes += [f"the page showed an alert: {text!r}" for text in session.take_alerts()]
         notes += [dialog.note()] if (dialog := session.dialog()) is not None else []
         return _with_notes(result, notes)
+
+    async def _describe_arrival(self, session: Session, result: CommandResult) -> CommandResult:
+        with suppress(BrowserUnavailable, DevToolsError), PageWatch(session, dialog_grace_seconds=0):
+            return await describe_arrival(await session.page(), result)
+        return result
 
     async def _run_on_page(
         self, session: Session, plan: BrowserCommand, run: PageCommand, effect: Effect, deadline: float
@@ -246,8 +262,7 @@ class BrowserSandbox:
         watch = PageWatch(session, dialog_grace_seconds=grace_seconds)
         try:
             with watch:
-                # `run` enforces the deadline. This timeout is a fallback.
-                return await self.driver.run(session.name, action, seconds=plan.timeout_seconds + _RECOVERY_SECONDS)
+                return await self._run_driver(session, plan, action)
         except SandboxUnavailable as fault:
             if await session.wait_for_browser_end():
                 raise BrowserUnavailable("the browser ended while the command ran") from fault
@@ -263,6 +278,24 @@ class BrowserSandbox:
         if await session.wait_for_browser_end():
             raise BrowserUnavailable("the browser ended while the command ran")
         return TAB_GONE
+
+    async def _run_driver(self, session: Session, plan: BrowserCommand, action: Action) -> DriverReply:
+        """Run an action; repeat it while the daemon refuses because of an alert, which is closed within milliseconds.
+
+        Raises: DialogOpen, SandboxUnavailable.
+        """
+        give_up_at = self.clock.monotonic() + _ALERTS_SECONDS
+        while True:
+            # `run` enforces the deadline. This timeout is a fallback.
+            reply = await self.driver.run(session.name, action, seconds=plan.timeout_seconds + _RECOVERY_SECONDS)
+            if not refused_for_dialog(reply):
+                return reply
+            if (dialog := session.dialog()) is not None:
+                raise dialog.error()
+            if self.clock.monotonic() > give_up_at:
+                self.driver.detach(session.name)  # The daemon may have missed the end of a dialog.
+                return reply
+            await anyio.sleep(_ALERT_POLL_SECONDS)
 
     async def _interpret_reply(self, session: Session, plan: BrowserCommand, reply: DriverReply) -> CommandResult:
         if reply.success:

@@ -61,7 +61,7 @@ class ErrorCode(Enum):
     CREDENTIALS_REQUIRED = (
         1,
         1022,
-        "The browser asks for a user name and password of the site. A person can enter them in the live view.",
+        "Open another page, or tell the operator: with browser.allow_login_prompts a person can sign in there.",
     )
     DIALOG_OPEN = (1, 1002, "Answer the page's dialog first: dialog accept, or dialog dismiss.")
     OUTPUT_TOO_LARGE = (1, 1003, "Ask for less: a selector, or no --full.")

@@ -17,7 +17,7 @@ from browser_shell.core.containers import MIB, ContainerLimits
 from browser_shell.core.decisions import Decision, denied
 from browser_shell.policy.addresses import parse_endpoint, parse_exemption
 from browser_shell.policy.commands import COMMANDS
-from browser_shell.policy.urls import BAD_PORTS, canonical_host, canonical_suffix
+from browser_shell.policy.urls import BAD_PORTS, canonical_host, canonical_origin, canonical_suffix
 
 JOB_TOOLS = ("run_playwright", "run_pytest")
 _DEFAULT_CONCURRENT_JOBS = 2
@@ -81,6 +81,7 @@ Subject: TypeAlias = Annotated[str, Field(min_length=1, max_length=255)]
 JobToolName: TypeAlias = Annotated[str, AfterValidator(_known_job_tool)]
 LimitedTool: TypeAlias = Literal["browser-shell", "run_playwright", "run_pytest"]
 Directory: TypeAlias = Annotated[str, AfterValidator(_plain_directory)]
+Origin: TypeAlias = Annotated[str, AfterValidator(canonical_origin)]
 PemFile: TypeAlias = Annotated[str, AfterValidator(_absolute_file)]
 CallsPerMinute: TypeAlias = Annotated[int, Field(ge=1, le=100_000)]
 CallsPerDay: TypeAlias = Annotated[int, Field(ge=1, le=10_000_000)]
@@ -126,11 +127,14 @@ class OpenSection(_Section):
 
 
 class BrowserSection(_Section):
-    """Certificates that the browser accepts. A warning about a certificate cannot be bypassed."""
+    """Certificates and login prompts of the browser. A warning about a certificate cannot be bypassed."""
 
     trust_certificates: tuple[PemFile, ...] = ()
     """PEM files with certificates of private authorities that the browser trusts, for every host. The server reads
     them at its start; a file that is missing or wrong stops the start."""
+    allow_login_prompts: tuple[Origin, ...] = ()
+    """Origins (`https://host` or `https://host:port`) whose HTTP authentication opens a login prompt, which a person
+    answers in the live view. Pages of other origins fail with `CREDENTIALS_REQUIRED`."""
 
 
 class CommandsSection(_Section):
@@ -360,7 +364,7 @@ class PolicyDocument(_Section):
     open: OpenSection = OpenSection()
     """URLs that the browser may open."""
     browser: BrowserSection = BrowserSection()
-    """Certificates that the browser accepts."""
+    """Certificates and login prompts of the browser."""
     commands: CommandsSection = CommandsSection()
     """Subcommands that clients may use."""
     output: OutputSection = OutputSection()

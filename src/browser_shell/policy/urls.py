@@ -196,6 +196,20 @@ def canonical_suffix(text: str) -> str:
     return "." + canonical_host(text.removeprefix("."))
 
 
+def canonical_origin(text: str) -> str:
+    """Return an http or https origin in canonical form, without a slash at its end.
+
+    Raises: ValueError naming the problem.
+    """
+    try:
+        origin = parse_target(text).href.removesuffix("/")
+    except CallRefused as refusal:
+        raise ValueError(refusal.public_message) from refusal
+    if "://" not in text or not origin.startswith("http") or set("?#") & set(origin) or origin.count("/") != 2:
+        raise ValueError("must be an origin, for example https://intranet.example.com")
+    return origin
+
+
 def name_problem(host: str) -> str:
     """Return why this is not a valid DNS name, or ''."""
     if len(host) > MAX_NAME_OCTETS:

@@ -19,7 +19,7 @@ from browser_shell.audit.log import JsonLinesAudit
 from browser_shell.browser.chromium.certificates import read_certificates
 from browser_shell.browser.chromium.display import VNC_SOCKET, WINDOW_MANAGER, XVNC, make_socket_directory
 from browser_shell.browser.chromium.jail import HIDDEN_DIRECTORIES, INTERPRETER, PROXY_PORT, JailSettings
-from browser_shell.browser.chromium.managed_policy import write_managed_policy
+from browser_shell.browser.chromium.managed_policy import managed_policy, write_managed_policy
 from browser_shell.browser.chromium.process import ChromiumSettings
 from browser_shell.browser.chromium.runtime_dirs import RuntimeLayout, claimed_layout, end_leftover_services
 from browser_shell.browser.chromium.supervisor import BrowserSupervisor, OpenNetwork
@@ -325,11 +325,15 @@ def _open_network(settings: Settings, resources: ExitStack) -> OpenNetwork | Non
 
 def jail_settings(settings: Settings, layout: RuntimeLayout) -> JailSettings:
     """Write the managed policy of the jail. Raises: ConfigurationInvalid."""
-    files = settings.policy.browser.trust_certificates
-    if files and (settings.unsafe_no_jail or settings.unsafe_attach_port is not None):
+    browser = settings.policy.browser
+    if browser.trust_certificates and (settings.unsafe_no_jail or settings.unsafe_attach_port is not None):
         raise ConfigurationInvalid("browser.trust_certificates: has no effect without the jail; remove it")
-    certificates = read_certificates(files)
-    write_managed_policy(layout.chromium_policies, settings.policy.open.allow_schemes, certificates)
+    policy = managed_policy(
+        settings.policy.open.allow_schemes,
+        trusted_certificates=read_certificates(browser.trust_certificates),
+        login_prompts=browser.allow_login_prompts,
+    )
+    write_managed_policy(layout.chromium_policies, policy)
     return JailSettings(
         layout=layout,
         hidden_directories=(*HIDDEN_DIRECTORIES, str(settings.state_directory), *map(str, layout.hidden_from_chromium)),

@@ -9,6 +9,7 @@ from browser_shell.browser.results import (
     failed,
     lost_its_page,
     outcome_is_unknown,
+    refused_for_dialog,
     shows_new_document,
     succeeded,
     tab_closed,
@@ -76,6 +77,13 @@ def test_a_wait_for_a_hidden_element_reports_what_it_waited_for() -> None:
     )
     reply = DriverReply(success=True, data={"waited": "selector", "selector": "#x"})
     assert succeeded(plan, reply).data == {"waited": "hidden", "selector": "#x"}
+
+
+def test_a_daemon_that_refuses_because_of_a_dialog_is_recognised() -> None:
+    refusal = 'A JavaScript alert dialog is blocking the page: "boo". Resolve it with `dialog accept` ...'
+    assert refused_for_dialog(DriverReply(success=False, error=refusal))
+    assert not refused_for_dialog(DriverReply(success=False, error="Element not found: A JavaScript "))
+    assert not refused_for_dialog(DriverReply(success=True, warning=refusal))
 
 
 def test_a_warning_about_a_dialog_is_left_to_the_sandbox() -> None:

@@ -16,6 +16,8 @@ _CONSTANT: JsonObject = {
     # Includes the captive portal check, which connects to Google after every certificate error.
     "AlternateErrorPagesEnabled": False,
     "AudioCaptureAllowed": False,
+    # No scheme: a login prompt for HTTP authentication would block the page, and any page could show one to a person.
+    "AuthSchemes": "",
     "AutofillAddressEnabled": False,
     "AutofillCreditCardEnabled": False,
     "BackgroundModeEnabled": False,
@@ -55,20 +57,31 @@ _CONSTANT: JsonObject = {
 }
 
 
-def managed_policy(allow_schemes: tuple[str, ...], trusted_certificates: tuple[str, ...] = ()) -> JsonObject:
-    """Return the policy that allows pages of these URL schemes and trusts these authorities (base64 of DER)."""
+def managed_policy(
+    allow_schemes: tuple[str, ...], *, trusted_certificates: tuple[str, ...] = (), login_prompts: tuple[str, ...] = ()
+) -> JsonObject:
+    """Return the policy of the browser.
+
+    Args:
+        allow_schemes: URL schemes of pages that may be opened.
+        trusted_certificates: Authorities, as base64 of DER.
+        login_prompts: Origins that may show a login prompt.
+    """
     allowed: list[JsonValue] = [f"{scheme}://*" for scheme in allow_schemes]
-    return {**_CONSTANT, "CACertificates": list(trusted_certificates), "URLAllowlist": allowed}
+    return {
+        **_CONSTANT,
+        "AllHttpAuthSchemesAllowedForOrigins": list(login_prompts),
+        "CACertificates": list(trusted_certificates),
+        "URLAllowlist": allowed,
+    }
 
 
-def write_managed_policy(
-    directory: Path, allow_schemes: tuple[str, ...], trusted_certificates: tuple[str, ...] = ()
-) -> None:
+def write_managed_policy(directory: Path, policy: JsonObject) -> None:
     """Write the policy below `directory`, in the layout that Chromium expects below /etc/chromium. Raises: OSError."""
     managed = directory / "policies" / "managed"
     managed.mkdir(parents=True, exist_ok=True)
     for path in (directory, directory / "policies", managed):
         path.chmod(0o755)
     with create_file(managed / "browser-shell.json") as file:
-        file.write(json.dumps(managed_policy(allow_schemes, trusted_certificates), indent=1).encode())
+        file.write(json.dumps(policy, indent=1).encode())
         os.fchmod(file.fileno(), 0o644)
