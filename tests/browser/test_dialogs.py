@@ -195,6 +195,24 @@ def test_close_works_with_a_dialog_open(browser: Session, page: WatchedPage, sit
     assert browser.ok("dialog", "status") == {"open": False}
 
 
+def test_the_answer_reports_the_page_that_it_leads_to(browser: Session, site: Site) -> None:
+    site.add("/deleted", "<title>deleted</title>")
+    page = site.watch(
+        """<button id=d onclick="if (confirm('delete?')) location = '/deleted'">d</button>
+        <button id=twice onclick="confirm('first?') && report(confirm('second?'))">t</button>"""
+    )
+    browser.ok("open", page.url)
+    browser.ok("click", "#twice")
+    answered = browser.run("dialog", "accept")
+    assert answered.data == {"answered": "accept", "type": "confirm"}
+    assert "NOTE: the page shows a confirm dialog: 'second?'" in answered.stderr
+    browser.ok("dialog", "accept")
+    page.wait_for(True)
+    browser.ok("click", "#d")
+    answered = browser.run("dialog", "accept")
+    assert answered.data["title"] == "deleted"
+
+
 def test_answering_without_an_open_dialog_fails(browser: Session, page: WatchedPage) -> None:
     for argv in (("dialog", "accept"), ("dialog", "accept", "text"), ("dialog", "dismiss")):
         outcome = browser.run(*argv)

@@ -135,28 +135,15 @@ class BrowserSandbox:
         refuse_while_human_controls(self.human)
         previous_target = session.active_target_id
         notes = await session.prepare(opens_page=plan.name == "open")
+        tabs_before, dialog_before = {tab.tab_id for tab in session.tabs()}, session.dialog()
+        started_at = self.clock.monotonic()
         if plan.name in _BY_DEVTOOLS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
-            return _with_notes(result, notes)
-        if (open_dialog := session.dialog()) is not None:
-            raise open_dialog.error()
-        tabs_before = {tab.tab_id for tab in session.tabs()}
-        started_at = self.clock.monotonic()
-        try:
-            entry = entry_of(plan)
-            if entry.run is not None:
-                result = await self._run_on_page(session, plan, entry.run, entry.effect, deadline)
-            else:
-                await self._bind_driver(session)
-                if session.active_target_id != previous_target:
-                    # The tab may be new, and the daemons of other sessions attach to every new page.
-                    await self.driver.wait_for_idle_daemons(except_for=session.name)
-                result = await self._execute(session, plan, deadline)
-        except (TimeoutError, anyio.get_cancelled_exc_class()):
-            # After a timeout or a cancellation, the next call of this session must find a page that replies.
-            with anyio.move_on_after(_RECOVERY_SECONDS, shield=True):
-                await session.abandon_page()
-            raise
+        elif dialog_before is not None:
+            raise dialog_before.error()
+        else:
+            is_new_tab = session.active_target_id != previous_target
+            result = await self._run_in_tab(session, plan, deadline, is_new_tab=is_new_tab)
         if needs_description(plan, result) and session.dialog() is None:
             result = await self._describe_arrival(session, result)
         if NEEDS_CREDENTIALS in result.message:
@@ -169,8 +156,27 @@ class BrowserSandbox:
         notes += denial_notes
         notes += [f"a new tab {tab_id} opened; use: tab switch {tab_id}" for tab_id in new_tabs]
         notes += [f"the page showed an alert: {text!r}" for text in session.take_alerts()]
-        notes += [dialog.note()] if (dialog := session.dialog()) is not None else []
+        dialog = session.dialog()
+        notes += [dialog.note()] if dialog is not None and dialog is not dialog_before else []
         return _with_notes(result, notes)
+
+    async def _run_in_tab(
+        self, session: Session, plan: BrowserCommand, deadline: float, *, is_new_tab: bool
+    ) -> CommandResult:
+        try:
+            entry = entry_of(plan)
+            if entry.run is not None:
+                return await self._run_on_page(session, plan, entry.run, entry.effect, deadline)
+            await self._bind_driver(session)
+            if is_new_tab:
+                # The daemons of other sessions attach to every new page.
+                await self.driver.wait_for_idle_daemons(except_for=session.name)
+            return await self._execute(session, plan, deadline)
+        except (TimeoutError, anyio.get_cancelled_exc_class()):
+            # After a timeout or a cancellation, the next call of this session must find a page that replies.
+            with anyio.move_on_after(_RECOVERY_SECONDS, shield=True):
+                await session.abandon_page()
+            raise
 
     async def _describe_arrival(self, session: Session, result: CommandResult) -> CommandResult:
         with suppress(BrowserUnavailable, DevToolsError), PageWatch(session, dialog_grace_seconds=0):

@@ -214,21 +214,26 @@ class Session:
     async def wait_until_active_tab_closes(self) -> None:
         await self._context().wait_until_closed(self.active_target_id)
 
-    async def answer_dialog(self, *, accept: bool, text: str | None) -> None:
+    async def answer_dialog(self, *, accept: bool, text: str | None) -> bool:
         """Answer over the server's DevTools connection: the driver's daemon may be waiting for this dialog.
 
-        Raises: BrowserUnavailable, DevToolsError.
+        Return False if the dialog was closed in the meantime, for example by a person. Raises: BrowserUnavailable.
         """
         connection = await self.supervisor.connection()
         tab = self._tab_with_dialog()
-        if tab is None:
-            return
-        await connection.devtools.call(
-            "Page.handleJavaScriptDialog",
-            {"accept": accept, "promptText": tab.default_answer if text is None else text},
-            session=tab.cdp_session,
-        )
-        tab.dialog = None
+        if tab is None or tab.dialog is None:
+            return False
+        kind, tab.dialog = tab.dialog.kind, None
+        try:
+            await connection.devtools.call(
+                "Page.handleJavaScriptDialog",
+                {"accept": accept, "promptText": tab.default_answer if text is None else text},
+                session=tab.cdp_session,
+            )
+        except DevToolsError:
+            # A tab that closes because of the answer may close before it replies.
+            return accept and kind == "beforeunload"
+        return True
 
     async def request_tab_close(self, target_id: str) -> Dialog | None:
         """Close a tab as its close button would. Return the dialog if the page asks whether to leave it.

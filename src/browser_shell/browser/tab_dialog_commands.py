@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from browser_shell.browser.devtools.client import DevToolsError
+from browser_shell.browser.page.settle import wait_for_next_document
+from browser_shell.browser.page_watch import PageWatch
 from browser_shell.browser.session import Session
 from browser_shell.core.calls import BrowserCommand, CommandResult
-from browser_shell.core.errors import ErrorCode
+from browser_shell.core.errors import BrowserUnavailable, ErrorCode
 from browser_shell.core.json_values import JsonObject, JsonValue
+
+_ANSWER_SECONDS = 0.1
+"""Time for a navigation to begin after an answer, as after any other act."""
+_LEAVING_SECONDS = 1.0
+"""Time for the navigation to begin that a beforeunload dialog has held up."""
 
 
 async def run_tab(session: Session, plan: BrowserCommand) -> CommandResult:
@@ -38,8 +48,17 @@ async def run_dialog(session: Session, plan: BrowserCommand) -> CommandResult:
     if dialog is None:
         return _failed("no dialog is open")
     text = plan.operands[1] if len(plan.operands) > 1 else None
-    await session.answer_dialog(accept=subcommand == "accept", text=text)
-    return CommandResult(exit_code=0, data={"answered": subcommand, "type": dialog.kind})
+    page = await session.page()
+    started = page.navigations.started
+    if not await session.answer_dialog(accept=subcommand == "accept", text=text):
+        return _failed("the dialog was closed before it could be answered")
+    data: JsonObject = {"answered": subcommand, "type": dialog.kind}
+    leaves = subcommand == "accept" and dialog.kind == "beforeunload"
+    with suppress(BrowserUnavailable, DevToolsError), PageWatch(session, dialog_grace_seconds=0):
+        if await wait_for_next_document(page, started, seconds=_LEAVING_SECONDS if leaves else _ANSWER_SECONDS):
+            url, title = await page.location()
+            data |= {"url": url, "title": title}
+    return CommandResult(exit_code=0, data=data)
 
 
 async def _tab_list(session: Session) -> CommandResult:

@@ -90,10 +90,7 @@ class ChangeWatch:
         page = self._page
         if change.changed and page.navigations.started == self._started:
             await page.wait_for_event(seconds=_NAVIGATION_START_SECONDS)
-        with anyio.move_on_after(_NAVIGATION_SECONDS) as deadline:
-            while page.navigations.pending:
-                await page.wait_for_event(seconds=1.0)
-        change.still_loading = deadline.cancelled_caught
+        change.still_loading = not await wait_for_documents(page)
         if quiet:
             await self._wait_for_requests()
 
@@ -116,6 +113,27 @@ class ChangeWatch:
             others = {frame.loader_id for frame in await self._page.frames()}
             change.changed = change.changed or change.document or change.url or loaders != others
         return change
+
+
+async def wait_for_documents(page: Page) -> bool:
+    """Wait, for a bounded time, until no navigation is under way. Return whether none is."""
+    with anyio.move_on_after(_NAVIGATION_SECONDS):
+        while page.navigations.pending:
+            await page.wait_for_event(seconds=1.0)
+    return not page.navigations.pending
+
+
+async def wait_for_next_document(page: Page, started: int, *, seconds: float) -> bool:
+    """Wait for a navigation that begins within some seconds, until its document is there. Return whether one began.
+
+    `started` is `page.navigations.started` before the act.
+    """
+    with anyio.move_on_after(seconds):
+        while page.navigations.started == started and not page.navigations.pending:
+            await page.wait_for_event(seconds=seconds)
+    began = page.navigations.started != started or bool(page.navigations.pending)
+    await wait_for_documents(page)
+    return began
 
 
 async def watch_changes(page: Page, *, counts_requests: bool) -> ChangeWatch:
