@@ -181,7 +181,7 @@ def publish_an_article(apps: Applications, run: str) -> Task:
                 ("fill", "#id_username", USER),
                 ("fill", "#id_password", PASSWORD),
                 ("press", "Enter"),
-                ("wait", "--text", "Welcome"),
+                ("wait", "--text", "Site summary"),
             ],
             [("open", apps.url("django", f"/cms/pages/add/library/articlepage/{blog}/")), ("snapshot", "-i")],
             [

@@ -69,7 +69,7 @@ def order_a_meal(apps: Applications, run: str) -> Task:
     return Task(
         goal=f"In the frame, order a curry for {run}: bread and chips, spice 7, 4 people, delivered, with notes.",
         calls=[
-            [_portal("gradio"), ("wait", "1500"), ("snapshot", "-i")],
+            [_portal("gradio"), ("snapshot", "-i")],
             [
                 ("fill", ref("textbox", "Name"), run),
                 ("click", ref("combobox", "Dish")),
@@ -103,7 +103,7 @@ def rate_the_meal(apps: Applications, run: str) -> Task:
     return Task(
         goal="In the second tab of the frame, open the details, comment, choose two numbers of stars, and rate.",
         calls=[
-            [_portal("gradio"), ("wait", "1500"), ("snapshot", "-i")],
+            [_portal("gradio"), ("snapshot", "-i")],
             [("click", ref("tab", "Rating")), ("click", "role=button name=Details"), ("snapshot", "-i")],
             [
                 ("fill", ref("textbox", "Comment"), run),

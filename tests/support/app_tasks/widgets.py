@@ -20,10 +20,10 @@ def register_a_guest(apps: Applications, run: str) -> Task:
         calls=[
             [("open", apps.widgets.url("shoelace.html")), ("snapshot", "-i")],
             [
-                ("fill", ref("textbox", "Name"), run),
+                ("fill", "role=textbox name=Name", run),
                 ("fill", ref("textbox", "Email"), f"{run}@example.com"),
                 ("fill", ref("textbox", "Passphrase"), "open sesame"),
-                ("fill", "sl-input[name=arrival] input", "2026-05-14"),
+                ("fill", ref("date", "Arrival"), "2026-05-14"),
                 ("click", ref("combobox", "Country")),
                 ("click", "role=option name=France"),
                 ("click", ref("combobox", "Languages")),
