@@ -86,6 +86,31 @@ def test_click_accepts_a_menu_that_opens_over_its_button_on_the_press(browser: S
     assert watched.reports == ["open"]
 
 
+def test_click_accepts_a_menu_that_handles_pointer_events_alone(browser: Session, site: Site) -> None:
+    """The menus of JupyterLab suppress the mouse events, and close when the pointer is released."""
+    watched = site.watch(
+        """<div id="entry">Save</div><script>
+        entry.addEventListener("pointerdown", (event) => event.preventDefault())
+        entry.addEventListener("pointerup", () => { entry.remove(); report("saved") })</script>"""
+    )
+    browser.ok("open", watched.url)
+    browser.ok("click", "#entry")
+    assert watched.reports == ["saved"]
+
+
+def test_click_waits_for_a_cover_that_goes_away(browser: Session, site: Site) -> None:
+    watched = site.watch(
+        """<style>#list { position: fixed; inset: 0 }</style><button id="go" onclick="report('go')">Go</button>
+        <div id="list" hidden></div><button id="open" style="position: relative; z-index: 1">Open</button><script>
+        document.querySelector("#open").addEventListener("click", () => {
+          list.hidden = false; setTimeout(() => { list.hidden = true }, 500) })</script>"""
+    )
+    browser.ok("open", watched.url)
+    browser.ok("click", "#open")
+    browser.ok("click", "#go")
+    assert watched.reports == ["go"]
+
+
 def test_click_accepts_an_option_whose_list_closes_on_the_press(browser: Session, site: Site) -> None:
     """The list of Gradio selects on mousedown and moves away."""
     watched = site.watch(

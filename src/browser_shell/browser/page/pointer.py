@@ -25,6 +25,8 @@ _STEADY_MS = 500
 """Time that an element has to get a size, for example while its picture loads, and that animations have to end."""
 _FRAME_TRIES = 10
 _FRAME_PAUSE_SECONDS = 0.03
+_UNCOVERED_SECONDS = 0.8
+"""Time in which a covered element may become free."""
 _DRAG_STEPS = 12
 _DRAG_START_STEP = 2
 _DRAG_START_SECONDS = 0.05
@@ -150,7 +152,19 @@ async def point_of(
             await element.call(f"function () {{ this.scrollIntoView({{block: '{block}', behavior: 'instant'}}) }}")
             with suppress(ActFailed):
                 return await _located(page, element, offset)
-        raise
+        return await _located_when_uncovered(page, element, offset)
+
+
+async def _located_when_uncovered(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
+    """Locate an element that another one covers for a short time, for example a list that closes."""
+    end = anyio.current_time() + _UNCOVERED_SECONDS
+    while True:
+        try:
+            return await _located(page, element, offset)
+        except ActFailed as problem:
+            if problem.code is not ErrorCode.ELEMENT_COVERED or anyio.current_time() >= end:
+                raise
+        await anyio.sleep(_FRAME_PAUSE_SECONDS)
 
 
 async def _located(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
@@ -300,15 +314,16 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
     try:
         if await element.call(_TAKES_PRESS_ONLY):
             return  # Its own menu or document takes the press, so no click event is expected.
-        names = ["mousedown", "mouseup", "click", "dblclick"]
+        names = ["mousedown", "mouseup", "click", "dblclick", "pointerdown", "pointerup"]
         seen = await element.call("function (...names) { return names.map((n) => browserShell.events(n)) }", *names)
         connected = await element.call("function () { return this.isConnected }")
         acts_on_press = await element.call("function () { return browserShell.actsOnPress() }")
     except DevToolsError:
         return  # The click replaced the document.
-    down, up, click, double = (
-        (entry if isinstance(entry, dict) else {} for entry in seen) if isinstance(seen, list) else ({}, {}, {}, {})
-    )
+    entries = [entry if isinstance(entry, dict) else {} for entry in seen] if isinstance(seen, list) else [{}] * 6
+    down, up, click, double, pointer_down, pointer_up = entries
+    # A page that handles pointer events may suppress the mouse events (Pointer Events §11), as the menus of Lumino do.
+    down, up = (down if down.get("count") else pointer_down), (up if up.get("count") else pointer_up)
     # A page that acts on the press or the release may replace the element, and then no click event follows. It may also
     # open a list over the element (Material UI), or close the list around it (Gradio): the release is elsewhere then.
     has_acted = down.get("reached") and (

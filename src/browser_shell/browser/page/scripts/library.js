@@ -203,7 +203,7 @@
     "aria-busy", "aria-invalid", "aria-disabled", "aria-valuenow", "data-state", "transform", "points", "d",
   ];
   const POINTER_EVENTS = [
-    "mouseover", "pointerdown", "mousedown", "mouseup", "click", "dblclick", "contextmenu", "dragstart", "drop",
+    "mouseover", "pointerdown", "pointerup", "mousedown", "mouseup", "click", "dblclick", "contextmenu", "dragstart", "drop",
   ];
   const EFFECT_EVENTS = ["input", "change", "toggle"];
   const DISPLAY = /(?:^|;)\s*(?:display|visibility)\s*:[^;]*/g;
