@@ -1,25 +1,14 @@
-"""Rows of the truth table: a page, a command, and the effect that the page itself must report.
-
-The pages report over their own connection to the test's web server, so a command under test has no part in it.
-"""
+"""Rows of the truth table: a page, a command, and the effect that the page itself must report."""
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
-from support.pages import Request, Site
-from support.server import Outcome, Session
-from support.snapshots import refs_of
+from support.server import Outcome
 
-_RECORDER = (Path(__file__).parents[1] / "data/truth/recorder.js").read_text(encoding="utf-8")
-_ANSWER_SECONDS = 20
 _EFFECTS = frozenset(
     {"mousedown", "mouseup", "click", "dblclick", "contextmenu", "auxclick", "keydown", "keypress", "keyup", "note"}
     | {"beforeinput", "input", "change", "submit", "reset", "dragstart", "drop", "dragend"}
@@ -80,9 +69,9 @@ class Row:
     log: Sequence[str] | None = None
     """Expected events, compared with the events of the same kinds, in order; () for no effect at all."""
     never: Sequence[str] = ()
-    """Kinds of events that must not happen."""
+    """Entries of the log, or kinds of events, that must not happen."""
     may_touch: bool = False
-    """Whether an error of `may_fail` may come after the page has received events."""
+    """Whether an error of `may_fail` may come after the page has received events; other fields keep their values."""
     app: Mapping[str, Any] | None = None
     """Expected state of the page's application."""
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -125,124 +114,6 @@ class State:
         return cls(fields, log, app, scrolls, first["active"], first["selection"])
 
 
-class Questions:
-    """Questions of the test to the pages of one row, and their answers."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._number = 0
-        self._script = ""
-        self._states: dict[tuple[str, str], dict[str, Any]] = {}
-
-    def next_question(self, page: str, after: int) -> str:
-        """Wait for a question with a higher number. The page has an open request for it."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._number > after, timeout=120)
-            question = {"number": self._number, "script": "" if page else self._script}
-        return f"data: {json.dumps(question)}\n\n"
-
-    def receive(self, page: str, question: str, state: dict[str, Any]) -> None:
-        with self._changed:
-            self._states[page, question] = state
-            self._changed.notify_all()
-
-    def ask(self, pages: Sequence[str], *, left: Sequence[str] = (), script: str = "") -> State:
-        """Return the state of these pages. The first page runs the script before. Logs start after the first question.
-
-        Pages in `left` were left: the log that they had at that time counts.
-        """
-        with self._changed:
-            self._number += 1
-            self._script = script
-            self._changed.notify_all()
-            keys = [*((page, "left") for page in left), *((page, str(self._number)) for page in pages)]
-            arrived = self._changed.wait_for(lambda: all(key in self._states for key in keys), timeout=_ANSWER_SECONDS)
-            missing = [key for key in keys if key not in self._states]
-            assert arrived, f"no state of {missing}; states: {list(self._states)}"
-            states = [self._states[key] for key in keys]
-        departed = [{**state, "fields": {}, "app": {}, "scrolls": {}} for state in states[: len(left)]]
-        return State.of([*departed, *states[len(left) :]], top=pages[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """Web sites that serve the pages of rows."""
-
-    site: Site
-    port_site: Site
-    cross_origin: str
-    rows: dict[str, Questions] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for site in (self.site, self.port_site):
-            site.add("/truth/questions", self._question, {"Content-Type": "text/event-stream"})
-            site.add("/truth/state", self._state)
-
-    def publish(self, number: str, row: Row) -> str:
-        """Add the pages of a row and return the URL of the first."""
-        self.rows[number] = Questions()
-        for name, html in {"": row.html, **row.frames, **row.pages}.items():
-            path = f"/truth/{number}/{name}"
-            recorder = _RECORDER.replace("%ROW%", number).replace("%PAGE%", name)
-            body = self.with_urls(number, html)
-            page = f"<!doctype html><meta charset=utf-8><title>{name or 'row'}</title><script>{recorder}</script>{body}"
-            for site in (self.site, self.port_site):
-                site.add(path, page)
-        return f"{self.site.origin}/truth/{number}/"
-
-    def with_urls(self, number: str, html: str) -> str:
-        """Replace the names of the row's pages by their URLs."""
-        origins = {"SAME": self.site.origin, "PORT": self.port_site.origin, "CROSS": self.cross_origin}
-        return re.sub(
-            r"\b(SAME|PORT|CROSS)/(\w+)", lambda found: f"{origins[found[1]]}/truth/{number}/{found[2]}", html
-        )
-
-    def _question(self, request: Request) -> str:
-        query = parse_qs(request.query, keep_blank_values=True)
-        return self.rows[query["row"][0]].next_question(query["page"][0], int(query["after"][0]))
-
-    def _state(self, request: Request) -> str:
-        query = parse_qs(request.query, keep_blank_values=True)
-        self.rows[query["row"][0]].receive(query["page"][0], query["question"][0], json.loads(request.body))
-        return ""
-
-
-def perform(row: Row, session: Session, stage: Stage, number: str) -> list[str]:
-    """Open the page, run the command, and return what is wrong; nothing for a row that holds."""
-    session.ok("open", stage.publish(number, row))
-    questions = stage.rows[number]
-    needs_refs = any(isinstance(word, Ref) for argv in (row.argv, *row.before) for word in argv)
-    look = str(session.ok("snapshot", "-i")["snapshot"]) if needs_refs else ""
-    for argv in row.before:
-        session.ok(*_with_refs(argv, look))
-    for argv in row.failing:
-        assert session.run(*_with_refs(argv, look)).exit_code != 0, argv
-    pages = [row.starts_on, *row.frames]
-    script = stage.with_urls(number, row.script)
-    if row.frames_later is None:
-        before = questions.ask(pages, script=script)
-    else:
-        questions.ask(pages)
-        questions.ask(pages[:1], script=script)
-        pages = [row.starts_on, *row.frames_later]
-        before = questions.ask(pages)
-    outcome = session.run(*_with_refs(row.argv, look))
-    for argv in row.after:
-        session.ok(*_with_refs(argv, look))
-    after = questions.ask([row.ends_on], left=[""]) if row.ends_on else questions.ask(pages)
-    return judge(row, outcome, before, after)
-
-
-def _with_refs(argv: Sequence[Argument], look: str) -> list[str | int | float]:
-    return [_find_ref(word, look) if isinstance(word, Ref) else word for word in argv]
-
-
-def _find_ref(wanted: Ref, look: str) -> str:
-    refs = [ref for name, ref in refs_of(look, wanted.role) if name == wanted.name]
-    assert len(refs) > wanted.place, f"no {wanted} in:\n{look}"
-    return refs[wanted.place]
-
-
 def judge(row: Row, outcome: Outcome, before: State, after: State) -> list[str]:
     """Compare an outcome with its row. Each finding starts with its class, such as `false success`."""
     if outcome.exit_code == 0:
@@ -260,7 +131,7 @@ def judge(row: Row, outcome: Outcome, before: State, after: State) -> list[str]:
     ]
     findings += [f"leak: {text!r} in the answer" for text in row.lacks if text in outcome.stdout + outcome.stderr]
     if row.may_touch and code == row.may_fail:
-        return findings
+        return [*findings, *(f"touched: {finding}" for finding in _unwanted(row, before, after))]
     touches = row.log is not None or bool(row.values or row.never)
     touched = _missing_effects(row, before, after) if row.code == code and touches else _changes(before, after)
     moved = before.active != after.active if row.active is None else after.active != row.active
@@ -281,6 +152,17 @@ def _changes(before: State, after: State) -> list[str]:
     ]
 
 
+def _unwanted(row: Row, before: State, after: State) -> list[str]:
+    events = [entry for entry in after.log if _kind(entry) in row.never or entry in row.never]
+    fields = {
+        name for name in before.fields.keys() - row.values.keys() if before.fields[name] != after.fields.get(name)
+    }
+    return [
+        *([f"events {events}, expected none of them"] if events else []),
+        *([f"other fields changed: {sorted(fields)}"] if fields and not row.ends_on else []),
+    ]
+
+
 def _missing_effects(row: Row, before: State, after: State) -> list[str]:
     findings = []
     expected = {**before.fields, **row.values} if not row.ends_on else dict(row.values)
@@ -291,9 +173,7 @@ def _missing_effects(row: Row, before: State, after: State) -> list[str]:
         events = [entry for entry in after.log if _kind(entry) in kinds]
         if events != list(row.log):
             findings.append(f"events {events}, expected {list(row.log)}")
-    unwanted = [entry for entry in after.log if _kind(entry) in row.never]
-    if unwanted:
-        findings.append(f"events {unwanted}, expected none of them")
+    findings += _unwanted(row, before, after)
     if row.app is not None and after.app != row.app:
         findings.append(f"application state {after.app}, expected {dict(row.app)}")
     for name, position in row.scrolls.items():

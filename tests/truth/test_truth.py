@@ -8,7 +8,18 @@ from concurrent.futures import Future
 import pytest
 
 from support.truth import Row
-from truth import rows_choices, rows_click, rows_fill, rows_keys, rows_pointer, rows_reading, rows_targets
+from truth import (
+    rows_choices,
+    rows_click,
+    rows_fill,
+    rows_find,
+    rows_frames,
+    rows_keys,
+    rows_pointer,
+    rows_reading,
+    rows_refs,
+    rows_targets,
+)
 
 ROWS: tuple[Row, ...] = (
     *rows_fill.ROWS,
@@ -18,9 +29,13 @@ ROWS: tuple[Row, ...] = (
     *rows_targets.ROWS,
     *rows_pointer.ROWS,
     *rows_reading.ROWS,
+    *rows_frames.ROWS,
+    *rows_refs.ROWS,
+    *rows_find.ROWS,
 )
 
 
+@pytest.mark.promise("acts:true-or-error")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_a_command_is_true_or_an_error(row: Row, findings: dict[str, Future[list[str]]]) -> None:
     wrong = findings[row.id].result(timeout=300)

@@ -7,33 +7,41 @@
     'beforeinput', 'input', 'change', 'submit', 'reset', 'dragstart', 'drop', 'dragend', 'focusin']
   const post = navigator.sendBeacon.bind(navigator), stringify = JSON.stringify, parse = JSON.parse, Source = EventSource
   const inDocument = Document.prototype.querySelectorAll, inShadow = DocumentFragment.prototype.querySelectorAll
-  const pathOf = Event.prototype.composedPath
-  const find = (root, css) => (root === document ? inDocument : inShadow).call(root, css)
+  const pathOf = Event.prototype.composedPath, apply = Reflect.apply, listOf = Array.from
+  const reader = (type, name) => {
+    const { get } = Object.getOwnPropertyDescriptor(type.prototype, name)
+    return node => apply(get, node, [])
+  }
+  const valueOfInput = reader(HTMLInputElement, 'value'), isChecked = reader(HTMLInputElement, 'checked')
+  const valueOfArea = reader(HTMLTextAreaElement, 'value'), optionsOf = reader(HTMLSelectElement, 'selectedOptions')
+  const idOf = reader(Element, 'id')
+  const activeOf = reader(Document, 'activeElement'), scrollingOf = reader(Document, 'scrollingElement')
+  const find = (root, css) => apply(root === document ? inDocument : inShadow, root, [css])
   let log = []
 
   // The page can add entries, state of its own, and its closed shadow roots.
-  window.note = text => { log.push('note@' + text) }
+  window.note = text => { log[log.length] = 'note@' + text }
   window.app = {}
   window.roots = [document]
 
-  const nameOf = node => node === window ? 'window' : node === document ? 'document' : node.id || node.localName || '?'
-  const nameOfKey = event => ':' + ['Control', 'Alt', 'Meta'].filter(name => event[name[0] === 'C' ? 'ctrlKey' :
-    name[0] === 'A' ? 'altKey' : 'metaKey'] && event.key !== name).map(name => name + '+').join('') + event.key
+  const nameOf = node => node === window ? 'window' : node === document ? 'document' : idOf(node) || node.localName
+  const nameOfKey = ({key, ctrlKey, altKey, metaKey}) => (ctrlKey && key !== 'Control' ? ':Control+' :
+    altKey && key !== 'Alt' ? ':Alt+' : metaKey && key !== 'Meta' ? ':Meta+' : ':') + key
   for (const kind of KINDS) {
     addEventListener(kind, event => {
       const key = kind.startsWith('key') ? nameOfKey(event) : ''
-      log.push(kind + key + '@' + nameOf(pathOf.call(event)[0]) + (event.isTrusted ? '' : '!'))
+      log[log.length] = kind + key + '@' + nameOf(apply(pathOf, event, [])[0]) + (event.isTrusted ? '' : '!')
     }, true)
   }
 
   const valueOf = element => {
     if (element instanceof HTMLInputElement) {
-      if (element.type === 'checkbox' || element.type === 'radio') return element.checked
-      return element.type === 'file' ? element.files.length : element.value
+      if (element.type === 'checkbox' || element.type === 'radio') return isChecked(element)
+      return element.type === 'file' ? element.files.length : valueOfInput(element)
     }
-    if (element instanceof HTMLTextAreaElement) return element.value
+    if (element instanceof HTMLTextAreaElement) return valueOfArea(element)
     if (element instanceof HTMLSelectElement) {
-      const chosen = Array.from(element.selectedOptions, option => option.value)
+      const chosen = listOf(optionsOf(element), option => option.value)
       return element.multiple ? chosen : chosen[0] ?? null
     }
     if (element instanceof HTMLDetailsElement || element instanceof HTMLDialogElement) return element.open
@@ -44,17 +52,17 @@
   const FIELDS = 'input,textarea,select,details,dialog,[contenteditable],[role]'
   const scrolled = element => [Math.round(element.scrollLeft), Math.round(element.scrollTop)]
   const active = () => {
-    let element = document.activeElement
+    let element = activeOf(document)
     while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement
     return element ? element.id || element.localName : ''
   }
   const selectedText = () => {
-    const field = document.activeElement
+    const field = activeOf(document)
     if (field && typeof field.selectionStart === 'number') return field.value.slice(field.selectionStart, field.selectionEnd)
     return String(getSelection())
   }
   const state = () => {
-    const fields = {}, scrolls = {page: scrolled(document.scrollingElement)}
+    const fields = {}, scrolls = {page: scrolled(scrollingOf(document))}
     for (const root of window.roots) {
       for (const element of find(root, FIELDS)) if (element.id) fields[element.id] = valueOf(element)
       for (const element of find(root, '.box')) scrolls[element.id] = scrolled(element)
@@ -64,7 +72,7 @@
   }
   const send = question => post(`/truth/state?row=${ROW}&page=${PAGE}&question=${question}`, stringify(state()))
   let source
-  const listen = after => {
+  const waitForQuestion = after => {
     source = new Source(`/truth/questions?row=${ROW}&page=${PAGE}&after=${after}`)
     source.onmessage = message => {
       source.close()
@@ -72,10 +80,10 @@
       if (question.script) (0, eval)(question.script)
       send(question.number)
       if (question.number === 1) log = []
-      listen(question.number)
+      waitForQuestion(question.number)
     }
   }
   addEventListener('pagehide', () => { send('left'); source?.close() })
   // After the load event, because a request in flight would keep the page loading.
-  addEventListener('load', () => listen(0))
+  addEventListener('load', () => waitForQuestion(0))
 })()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -11,10 +12,9 @@ from anyio import to_thread
 from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.page.elements import Element
 from browser_shell.browser.page.look_capture import capture_tree
-from browser_shell.browser.page.look_items import has_role
+from browser_shell.browser.page.look_items import Item, has_role
 from browser_shell.browser.page.look_outline import View
 from browser_shell.browser.page.look_selection import select_items
-from browser_shell.browser.page.look_tree import Node
 from browser_shell.browser.page.scripts import load_script
 from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.policy.roles import RoleSelector, is_role_selector, parse_role_selector
@@ -57,37 +57,68 @@ async def count_elements(page: Page, selector: str) -> int:
             raise
         return 1
     if is_role_selector(selector):
-        return len(await _nodes_by_role(page, parse_role_selector(selector)))
+        return len(await _items_by_role(page, parse_role_selector(selector)))
     total = 0
     for frame in await page.frames():
-        with suppress(DevToolsError):  # The document of the frame is being replaced.
+        with suppress(DevToolsError), _selector_errors(selector):  # The document of the frame is being replaced.
             count = await page.call_function(frame, load_script("find"), *_kind(selector), "count")
             total += int(str(count))
     return total
 
 
 async def _find_in_frames(page: Page, selector: str) -> Element | None:
+    kind, wanted = _kind(selector)
     for frame in await page.frames():
-        with suppress(DevToolsError):  # The document of the frame is being replaced.
-            element = await page.element_from(frame, load_script("find"), *_kind(selector), "first", label=selector)
-            if element is not None:
-                return element
+        with suppress(DevToolsError), _selector_errors(selector):  # The document of the frame is being replaced.
+            element = await page.element_from(frame, load_script("find"), kind, wanted, "first", label=selector)
+            if element is None:
+                continue
+            if kind == "text":
+                rivals = await page.call_function(frame, load_script("find"), kind, wanted, "rivals")
+                _note_choice(page, selector, count=int(str(rivals)))
+            return element
     return None
 
 
 async def _find_by_role(page: Page, selector: str) -> Element | None:
-    nodes = await _nodes_by_role(page, parse_role_selector(selector))
-    first: Element | None = None
-    for node in nodes[:_MAX_CANDIDATES]:
+    wanted = parse_role_selector(selector)
+    items = await _items_by_role(page, wanted)
+    taken: tuple[Element, Item] | None = None
+    for item in items[:_MAX_CANDIDATES]:
         with suppress(ActFailed):  # The node was removed in the meantime.
-            element = await page.element_of(node.frame, node.backend_node_id, selector)
-            first = first or element
+            element = await page.element_of(item.node.frame, item.node.backend_node_id, selector)
+            taken = taken or (element, item)
             if await element.call("function () { return browserShell.isVisible(this) }"):
-                first = element
+                taken = (element, item)
                 break
-    if len(nodes) > 1:
-        page.notes.append(f"{selector} matches {len(nodes)} elements; the first visible one was taken")
-    return first
+    if taken is None:
+        return None
+    element, item = taken
+    if wanted.name and _normal(item.name) != _normal(wanted.name):
+        page.notes.append(f'nothing has exactly this name; {item.role} "{_normal(item.name)[:80]}" was taken')
+    _note_choice(page, selector, count=len(items))
+    return element
+
+
+def _note_choice(page: Page, selector: str, *, count: int) -> None:
+    if count > 1:
+        page.notes.append(f"{selector} matches {count} elements; the first visible one was taken")
+
+
+@contextmanager
+def _selector_errors(selector: str) -> Iterator[None]:
+    """Raise the error of a selector that the browser cannot parse with the code of a wrong argument."""
+    try:
+        yield
+    except ActFailed as problem:
+        if not problem.public_message.startswith("SyntaxError"):
+            raise
+        kind = "an XPath expression" if _kind(selector)[0] == "xpath" else "a CSS selector"
+        raise ActFailed(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"{selector} is not {kind}",
+            advice="Correct it, or use a ref of snapshot -i, text=TEXT or role=ROLE name=NAME.",
+        ) from problem
 
 
 def _kind(selector: str) -> tuple[str, str]:
@@ -97,16 +128,20 @@ def _kind(selector: str) -> tuple[str, str]:
     return (kind, rest) if separator and kind in ("xpath", "text") else ("css", selector)
 
 
-async def _nodes_by_role(page: Page, wanted: RoleSelector) -> list[Node]:
-    """Return the nodes that a look shows with this role: those with exactly this name, else those that contain it."""
+async def _items_by_role(page: Page, wanted: RoleSelector) -> list[Item]:
+    """Return what a look shows with this role: the items with exactly this name, else those that contain it."""
     tree = await capture_tree(page)
     items = await to_thread.run_sync(select_items, tree, View())
     items = [item for item in items if has_role(item, wanted.role)]
     if wanted.name:
-        name = " ".join(wanted.name.split())
-        exact = [item for item in items if " ".join(item.name.split()) == name]
-        items = exact or [item for item in items if name.casefold() in " ".join(item.name.split()).casefold()]
-    return [item.node for item in items]
+        name = _normal(wanted.name)
+        exact = [item for item in items if _normal(item.name) == name]
+        items = exact or [item for item in items if name.casefold() in _normal(item.name).casefold()]
+    return items
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.split())
 
 
 async def _not_found(page: Page, selector: str) -> ActFailed:

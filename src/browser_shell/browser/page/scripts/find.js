@@ -1,5 +1,6 @@
 // Find elements by CSS, XPath or text in one document, open shadow roots included. Visible elements come first.
-// mode: "first" returns an element or null, "count" a number.
+// mode: "first" returns an element or null, "count" a number, "rivals" the number of visible elements that match as well
+// as the first: those with exactly the wanted text, else all.
 function (kind, wanted, mode) {
   const { isVisible } = browserShell;
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD"]);
@@ -45,12 +46,15 @@ function (kind, wanted, mode) {
       const exact = (element) =>
         fold(normal(element.textContent)) === text || names(element).some((name) => fold(name) === text);
       const found = [...new Set([...inText, ...inName])];
-      if (found.length) return [...found.filter(exact), ...found.filter((element) => !exact(element))];
+      const best = found.filter(exact);
+      if (mode === "rivals" && best.some(isVisible)) return best;
+      if (found.length) return [...best, ...found.filter((element) => !exact(element))];
     }
     return [];
   };
 
   const found = { css: byCss, xpath: byXPath, text: byText }[kind]();
   if (mode === "count") return found.length;
+  if (mode === "rivals") return found.filter(isVisible).length;
   return found.find(isVisible) || found[0] || null;
 }
