@@ -36,12 +36,12 @@ _SAME_PIXELS = 0.5
 _IS_HOVERED = """function (ms) {
   const isHovered = () =>
     browserShell.events("mouseover").reached > 0 ||
-    [this, ...(this.labels || [])].some((element) => element.matches(":hover"));
+    [this, ...(browserShell.viewOf(this).labels || [])].some((e) => browserShell.viewOf(e).matches(":hover"));
   return browserShell.until(isHovered, ms, true);
 }"""
 _HOVER_MS = 300
 """Time until the page shows an element as hovered after the mouse has moved there."""
-_TAKES_PRESS_ONLY = "function () { return this.matches('select, iframe, frame, object, embed') }"
+_TAKES_PRESS_ONLY = "function () { return browserShell.viewOf(this).matches('select, iframe, frame, object, embed') }"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +126,9 @@ async def click_element(
     again = await point_of(page, element, offset=offset, scroll=False)
     if not again.is_close_to(point):
         await element.call("function (ms) { return browserShell.waitUntilStill(this, ms) }", _STILL_MS)
-        again = await point_of(page, element, offset=offset)
-        await _move(page, again)
+        await _move(page, await point_of(page, element, offset=offset))
+        # A page that moves the element at each move of the mouse gets no click for another element.
+        again = await point_of(page, element, offset=offset, scroll=False)
     await element.call("function () { browserShell.arm(this) }")
     await _press(page, again, clicks=clicks)
     await _verify_click(element, clicks=clicks)
@@ -149,7 +150,9 @@ async def point_of(
             raise
         # For example a fixed header covers the place that the browser has scrolled the element to.
         for block in ("center", "end", "start"):
-            await element.call(f"function () {{ this.scrollIntoView({{block: '{block}', behavior: 'instant'}}) }}")
+            await element.call(
+                f"function () {{ browserShell.viewOf(this).scrollIntoView({{block: '{block}', behavior: 'instant'}}) }}"
+            )
             with suppress(ActFailed):
                 return await _located(page, element, offset)
         return await _located_when_uncovered(page, element, offset)
@@ -316,7 +319,7 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
             return  # Its own menu or document takes the press, so no click event is expected.
         names = ["mousedown", "mouseup", "click", "dblclick", "pointerdown", "pointerup"]
         seen = await element.call("function (...names) { return names.map((n) => browserShell.events(n)) }", *names)
-        connected = await element.call("function () { return this.isConnected }")
+        connected = await element.call("function () { return browserShell.viewOf(this).isConnected }")
         acts_on_press = await element.call("function () { return browserShell.actsOnPress() }")
     except DevToolsError:
         return  # The click replaced the document.

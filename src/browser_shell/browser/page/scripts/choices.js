@@ -1,7 +1,7 @@
 // Functions for check boxes and lists of options, and for reading the state of fields. Installed after fields.js, in
 // `browserShell.fields`.
 (() => {
-  const { isVisible, until, fields } = globalThis.browserShell;
+  const { viewOf, isVisible, until, fields } = globalThis.browserShell;
   if (fields.checkable) return;
   const {
     kindOf,
@@ -29,9 +29,9 @@
   const checkable = (element) => {
     const found = controlOf(element, isCheckable);
     if (isCheckable(found)) return found;
-    const label = element.closest("label");
+    const label = viewOf(element).closest("label");
     if (label?.control && isCheckable(label.control)) return label.control;
-    const around = element.closest(CHECKABLE_ROLES.map((role) => `[role=${role}]`).join());
+    const around = viewOf(element).closest(CHECKABLE_ROLES.map((role) => `[role=${role}]`).join());
     if (around) return around;
     const inside = search(element, isCheckable);
     return inside.length === 1 ? inside[0] : null;

@@ -1,7 +1,7 @@
 // Functions for fields: what they are, whether they can be operated, their focus and their value. Installed after
 // library.js, as `browserShell.fields`; entering.js and choices.js add to it.
 (() => {
-  const { parentOf, isVisible, deepActiveElement } = globalThis.browserShell;
+  const { viewOf, parentOf, isVisible, deepActiveElement } = globalThis.browserShell;
   if (globalThis.browserShell.fields) return;
 
   // --- What an element is -------------------------------------------------------------------------------------------
@@ -20,7 +20,7 @@
     if (element instanceof HTMLSelectElement) return "select";
     if (element instanceof HTMLButtonElement) return "button";
     if (element instanceof HTMLIFrameElement || element instanceof HTMLFrameElement) return "frame";
-    return element.isContentEditable || element.editContext ? "editable" : "other";
+    return viewOf(element).isContentEditable || viewOf(element).editContext ? "editable" : "other";
   };
 
   const roleOf = (element) => (element.getAttribute("role") || "").trim().split(/\s+/)[0].toLowerCase();
@@ -29,7 +29,7 @@
 
   // All elements below a root that satisfy a test, also inside open shadow roots.
   const search = (root, test, found = []) => {
-    for (const element of root.querySelectorAll("*")) {
+    for (const element of viewOf(root).querySelectorAll("*")) {
       if (test(element)) found.push(element);
       if (element.shadowRoot) search(element.shadowRoot, test, found);
     }
@@ -46,16 +46,25 @@
     return inside.length === 1 ? inside[0] : element;
   };
 
+  const parentElementOf = (element) => viewOf(element).parentElement;
+
   // The outermost editable ancestor. It has the focus while any part of it is edited.
   const editingHost = (element) => {
-    if (!element.isContentEditable) return null;
+    if (!viewOf(element).isContentEditable) return null;
     let host = element;
-    while (host.parentElement?.isContentEditable) host = host.parentElement;
+    while (viewOf(parentElementOf(host))?.isContentEditable) host = parentElementOf(host);
     return host;
   };
 
-  // Whether the value must not be repeated in answers: passwords and one-time codes.
+  // Whether the value must not be repeated in answers: passwords and one-time codes. A field stays secret when the page
+  // turns it into a text field.
+  const secrets = new WeakSet();
   const isSecret = (element) => {
+    if (looksSecret(element)) secrets.add(element);
+    return secrets.has(element);
+  };
+
+  const looksSecret = (element) => {
     if (element.type === "password") return true;
     if (/\b(current-password|new-password|one-time-code)\b/.test(element.autocomplete || "")) return true;
     return element instanceof HTMLInputElement && !["", "none"].includes(getComputedStyle(element).webkitTextSecurity);
@@ -73,9 +82,9 @@
   // The part of an element's box that its ancestors do not cut off.
   const unclippedBox = (element) => {
     let { left, top, right, bottom } = element.getBoundingClientRect();
-    for (let node = element.parentElement; node && node !== document.body; node = node.parentElement) {
+    for (let node = parentElementOf(element); node && node !== document.body; node = parentElementOf(node)) {
       if (getComputedStyle(node).overflow === "visible") continue;
-      const box = node.getBoundingClientRect();
+      const box = viewOf(node).getBoundingClientRect();
       [left, top] = [Math.max(left, box.left), Math.max(top, box.top)];
       [right, bottom] = [Math.min(right, box.right), Math.min(bottom, box.bottom)];
     }
@@ -84,11 +93,11 @@
 
   // The text that the editor of a proxy shows, without line numbers.
   const editorText = (proxy) => {
-    let editor = proxy.parentElement;
+    let editor = viewOf(proxy.parentElement);
     while (editor?.parentElement) {
       const box = editor.getBoundingClientRect();
       if (box.width >= 60 && box.height >= 14 && editor.innerText.trim()) break;
-      editor = editor.parentElement;
+      editor = viewOf(editor.parentElement);
     }
     const lines = (editor?.innerText || "").replaceAll("\u00a0", " ").split("\n");
     return lines
@@ -99,7 +108,7 @@
   };
 
   const ancestor = (element, test) => {
-    for (let node = element; node; node = parentOf(node)) if (node instanceof Element && test(node)) return node;
+    for (let node = element; node; node = parentOf(node)) if (node instanceof Element && test(viewOf(node))) return node;
     return null;
   };
 
@@ -139,7 +148,8 @@
   };
 
   // Tag, type, and id, name or first class, without text of the page.
-  const describeTag = (element) => {
+  const describeTag = (node) => {
+    const element = viewOf(node);
     const name = element.getAttribute("name");
     const style = element.classList[0] ? `.${element.classList[0].slice(0, 40)}` : "";
     const id = element.id ? `#${element.id.slice(0, 40)}` : name ? ` name=${name.slice(0, 40)}` : style;
@@ -173,6 +183,7 @@
   const rangeOf = (field) => `a number from ${field.min || 0} to ${field.max || 100} in steps of ${field.step || 1}`;
 
   const refusal = (field, text) => {
+    isSecret(field); // Before the page can change it.
     const kind = kindOf(field);
     if (kind === "frame") return { problem: "frame" };
     if (kind === "hidden") return { problem: "invisible" };

@@ -6,8 +6,20 @@
 
   // --- Elements -----------------------------------------------------------------------------------------------------
 
+  // The fields of a form hide properties of the form itself, for example `<input name=id>`. This view has no fields.
+  const WITHOUT_FIELDS = {
+    get: (form, name) => {
+      const value = Reflect.get(HTMLFormElement.prototype, name, form);
+      return typeof value === "function" ? value.bind(form) : value;
+    },
+  };
+  const viewOf = (node) => (node instanceof HTMLFormElement ? new Proxy(node, WITHOUT_FIELDS) : node);
+
   // Parent in the composed tree: through slots and out of shadow roots, open or closed.
-  const parentOf = (node) => node.assignedSlot || node.parentNode || node.host || null;
+  const parentOf = (node) => {
+    const { assignedSlot, parentNode, host } = viewOf(node);
+    return assignedSlot || parentNode || host || null;
+  };
 
   const contains = (ancestor, node) => {
     for (let next = node; next; next = parentOf(next)) if (next === ancestor) return true;
@@ -15,7 +27,7 @@
   };
 
   const isVisible = (element) =>
-    element.checkVisibility({ visibilityProperty: true }) && element.getClientRects().length > 0;
+    viewOf(element).checkVisibility({ visibilityProperty: true }) && viewOf(element).getClientRects().length > 0;
 
   const shorten = (text, length) => {
     const words = (text || "").replace(/\s+/g, " ").trim();
@@ -23,8 +35,9 @@
   };
 
   // A short description for messages, for example: <div#cookie-banner> "We use cookies".
-  const describe = (element) => {
-    if (!element) return "nothing";
+  const describe = (node) => {
+    if (!node) return "nothing";
+    const element = viewOf(node);
     const id = element.id ? `#${shorten(element.id, 40)}` : "";
     const name = typeof element.className === "string" ? element.className.trim().split(/\s+/)[0] : "";
     const label = element.getAttribute?.("aria-label") || element.innerText || "";
@@ -39,7 +52,7 @@
   };
 
   const isField = (element) =>
-    Boolean(element) && (element.isContentEditable || element.matches?.("input, textarea, select"));
+    Boolean(element) && (viewOf(element).isContentEditable || viewOf(element).matches?.("input, textarea, select"));
 
   // --- Points: where the mouse can reach an element -----------------------------------------------------------------
 
@@ -72,12 +85,12 @@
   };
 
   const boxes = (element) => {
-    const all = element instanceof HTMLAreaElement ? areaBox(element) : [...element.getClientRects()];
+    const all = element instanceof HTMLAreaElement ? areaBox(element) : [...viewOf(element).getClientRects()];
     return all.filter((box) => box.width >= 1 && box.height >= 1).sort((a, b) => b.width * b.height - a.width * a.height);
   };
 
   const hitAt = (element, x, y) => {
-    const root = element.getRootNode();
+    const root = viewOf(element).getRootNode();
     return (root.elementFromPoint ? root : document).elementFromPoint(x, y);
   };
 
@@ -89,16 +102,16 @@
   // Find a point at which the mouse reaches the element. Coordinates are those of the frame's viewport.
   // Returns {x, y, box} or {problem, ...}.
   const locate = (element, offset) => {
-    if (!element.isConnected) return { problem: "gone" };
-    if (element.matches(":disabled")) return { problem: "disabled" };
+    if (!viewOf(element).isConnected) return { problem: "gone" };
+    if (viewOf(element).matches(":disabled")) return { problem: "disabled" };
     let shown = boxes(element);
     let target = element;
     if (!shown.length) {
       // A field that is hidden behind its label is clicked through the label.
-      target = [...(element.labels || [])].find((label) => boxes(label).length) || element;
+      target = [...(viewOf(element).labels || [])].find((label) => boxes(label).length) || element;
       shown = boxes(target);
     }
-    if (!shown.length || !target.checkVisibility({ visibilityProperty: true })) {
+    if (!shown.length || !viewOf(target).checkVisibility({ visibilityProperty: true })) {
       if (!(element instanceof HTMLAreaElement) || !shown.length) return { problem: "invisible" };
     }
     if (offset) return locateOffset(element, offset);
@@ -117,7 +130,7 @@
   };
 
   const locateOffset = (element, [right, down]) => {
-    const box = element.getBoundingClientRect();
+    const box = viewOf(element).getBoundingClientRect();
     if (right >= box.width || down >= box.height) {
       return { problem: "offset", width: Math.floor(box.width), height: Math.floor(box.height) };
     }
@@ -158,14 +171,14 @@
       playState === "running" && effect?.getComputedTiming().endTime < Infinity);
 
   const positionOf = (element) => {
-    const { left, top, width, height } = element.getBoundingClientRect();
+    const { left, top, width, height } = viewOf(element).getBoundingClientRect();
     return `${left},${top},${width},${height}`;
   };
 
   // Wait, for a bounded time, until an element that is not hidden has a size, and until the page does not move it.
   const untilSteady = async (element, milliseconds) => {
     const end = performance.now() + milliseconds;
-    while (!boxes(element).length && element.checkVisibility() && performance.now() < end) await nextFrame();
+    while (!boxes(element).length && viewOf(element).checkVisibility() && performance.now() < end) await nextFrame();
     let before = null;
     while ((isAnimated() || performance.now() - styledAt < STYLED_MS) && performance.now() < end) {
       const now = positionOf(element);
@@ -196,6 +209,7 @@
   const NOISE_MS = 1500;
   const NOISE_COUNT = 3;
   const SAME_TASK_MS = 5;
+  const MAX_NOTED = 1000;
   // A node that changed this often before the act changes by itself, for example a clock.
   const ATTRIBUTES = [
     "hidden", "disabled", "open", "checked", "class", "value", "src", "href", "selected", "readonly", "title",
@@ -228,7 +242,10 @@
     const now = performance.now();
     if (!watch) {
       remember(element, now);
-    } else if (!isNoise(element)) {
+      return;
+    }
+    if (watch.noted.length < MAX_NOTED) watch.noted.push([element, now]);
+    if (!isNoise(element)) {
       watch.changes += 1;
       watch.last = now;
       watch.check?.();
@@ -269,7 +286,7 @@
 
   const shadowRootsAround = (element) => {
     const roots = [];
-    for (let root = element.getRootNode(); root instanceof ShadowRoot; root = root.host.getRootNode()) roots.push(root);
+    for (let root = viewOf(element).getRootNode(); root instanceof ShadowRoot; root = root.host.getRootNode()) roots.push(root);
     return roots;
   };
 
@@ -277,13 +294,14 @@
 
   // Begin to record changes, and the mouse events that reach `target`.
   const arm = (target) => {
+    for (const [element, time] of watch?.noted || []) remember(element, time); // Before the act itself.
     disarm();
     const roots = target ? shadowRootsAround(target) : [];
     for (const root of roots) for (const type of POINTER_EVENTS) root.addEventListener(type, onEvent, true);
     for (const root of roots) if (!observed.has(root)) { observed.add(root); observeRoot(root); }
     watch = {
-      target: target || null, position: target ? positionOf(target) : "", roots, start: performance.now(), changes: 0, last: 0, events: [],
-      url: location.href, focus: deepActiveElement(), check: null, drawn: false,
+      target: target || null, position: target ? positionOf(target) : "", roots, start: performance.now(), changes: 0, last: 0,
+      events: [], noted: [], url: location.href, focus: deepActiveElement(), check: null, drawn: false,
     };
   };
 
@@ -297,11 +315,11 @@
   // Whether the target of `arm` is a control that may act on the press alone: it has opened a list or a menu over itself,
   // or it is an entry of a list or a menu, which moves away when it closes.
   const actsOnPress = () => {
-    const target = watch?.target;
+    const target = watch?.target ? viewOf(watch.target) : null;
     if (!target?.isConnected) return false;
     if (target.closest("[role=option], [role^=menuitem]")) return true;
     const opener = target.closest("[aria-haspopup], [aria-expanded], [role=combobox]");
-    return Boolean(opener) && opener.ariaExpanded !== "false" && watch.position === positionOf(target);
+    return Boolean(opener) && opener.ariaExpanded !== "false" && watch.position === positionOf(watch.target);
   };
 
   // The mouse events of one type since `arm`.
@@ -377,7 +395,7 @@
   const hasText = (text) => Boolean(document.body) && document.body.innerText.includes(text);
 
   globalThis.browserShell = {
-    document, parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes, locate, outOfFrame,
-    elementAt, untilSteady, waitUntilStill, arm, disarm, actsOnPress, events, report, settle, until, nextFrame, hasText,
+    document, viewOf, parentOf, contains, isVisible, shorten, describe, deepActiveElement, isField, receives, boxes,
+    locate, outOfFrame, elementAt, untilSteady, waitUntilStill, arm, disarm, actsOnPress, events, report, settle, until, nextFrame, hasText,
   };
 })()
