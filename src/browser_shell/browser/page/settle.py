@@ -131,9 +131,9 @@ async def wait_for_next_document(page: Page, started: int, *, seconds: float) ->
     with anyio.move_on_after(seconds):
         while page.navigations.started == started and not page.navigations.pending:
             await page.wait_for_event(seconds=seconds)
-    began = page.navigations.started != started or bool(page.navigations.pending)
+    has_begun = page.navigations.started != started or bool(page.navigations.pending)
     await wait_for_documents(page)
-    return began
+    return has_begun
 
 
 async def watch_changes(page: Page, *, counts_requests: bool) -> ChangeWatch:
