@@ -49,13 +49,13 @@ async def run_dialog(session: Session, plan: BrowserCommand) -> CommandResult:
         return _failed("no dialog is open")
     text = plan.operands[1] if len(plan.operands) > 1 else None
     page = await session.page()
-    started = page.navigations.started
+    documents = page.navigations.documents
     if not await session.answer_dialog(accept=subcommand == "accept", text=text):
         return _failed("the dialog was closed before it could be answered")
     data: JsonObject = {"answered": subcommand, "type": dialog.kind}
     leaves = subcommand == "accept" and dialog.kind == "beforeunload"
     with suppress(BrowserUnavailable, DevToolsError), PageWatch(session, dialog_grace_seconds=0):
-        if await wait_for_next_document(page, started, seconds=_LEAVING_SECONDS if leaves else _ANSWER_SECONDS):
+        if await wait_for_next_document(page, documents, seconds=_LEAVING_SECONDS if leaves else _ANSWER_SECONDS):
             url, title = await page.location()
             data |= {"url": url, "title": title}
     return CommandResult(exit_code=0, data=data)

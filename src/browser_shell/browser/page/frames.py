@@ -60,6 +60,8 @@ class Navigations:
     """Those of `pending` that were requested and have not started yet."""
     started: int = 0
     """Number of navigations to another document that started since the tab was attached."""
+    documents: int = 0
+    """Number of documents that the top frame has shown since the tab was attached."""
 
     def handle(self, event: DevToolsEvent) -> bool:
         """Process one event. Return whether frames or their documents may have changed."""
@@ -84,7 +86,9 @@ class Navigations:
                 self.pending.discard(frame_id)
             case "Page.frameNavigated":
                 navigated = _frame_id(params.get("frame"))
-                if navigated != self.top_frame_id:
+                if navigated == self.top_frame_id:
+                    self.documents += 1
+                else:
                     self.pending.discard(navigated)
                 return True
             case "Page.domContentEventFired":

@@ -123,17 +123,19 @@ async def wait_for_documents(page: Page) -> bool:
     return not page.navigations.pending
 
 
-async def wait_for_next_document(page: Page, started: int, *, seconds: float) -> bool:
-    """Wait for a navigation that begins within some seconds, until its document is there. Return whether one began.
+async def wait_for_next_document(page: Page, documents: int, *, seconds: float) -> bool:
+    """Wait for a document that the tab shows next, if its navigation begins within some seconds.
 
-    `started` is `page.navigations.started` before the act.
+    `documents` is `page.navigations.documents` before the act. Return whether there is a new document.
     """
-    with anyio.move_on_after(seconds):
-        while page.navigations.started == started and not page.navigations.pending:
+    begins_until = anyio.current_time() + seconds
+    with anyio.move_on_after(_NAVIGATION_SECONDS):
+        while page.navigations.documents == documents and (
+            page.navigations.pending or anyio.current_time() < begins_until
+        ):
             await page.wait_for_event(seconds=seconds)
-    has_begun = page.navigations.started != started or bool(page.navigations.pending)
     await wait_for_documents(page)
-    return has_begun
+    return page.navigations.documents != documents
 
 
 async def watch_changes(page: Page, *, counts_requests: bool) -> ChangeWatch:
