@@ -307,6 +307,21 @@ def test_input_alone_gives_control_until_idle(box: Box, session: Session, site: 
         eventually(lambda: session.run("get", "title").exit_code == 0, "the person stayed in control")
 
 
+def test_running_call_finishes_after_a_takeover(box: Box, session: Session, site: Site) -> None:
+    session.ok("open", site.add("/waiting", plain(BLUE)))
+    with box.raw_viewer("control") as viewer:
+        send_handshake(viewer)
+        call = InFlight(session, "wait", 1500)
+        # The audit log shows when the call has started.
+        eventually(
+            lambda: any(r["kind"] == "SANDBOX_EXEC" and r["subcommand"] == "wait" for r in box.audit()),
+            "the call did not start",
+        )
+        viewer.send(KEY_X)
+        eventually(lambda: session.run("get", "title").exit_code == 75, "the agent did not have to wait")
+        assert call.outcome().exit_code == 0
+
+
 def test_a_takeover_stops_the_steps_of_a_running_call(box: Box, session: Session, site: Site) -> None:
     page = site.watch("<button id=b onclick='report(1)'>b</button>")
     session.ok("open", page.url)
@@ -324,21 +339,6 @@ def test_a_takeover_stops_the_steps_of_a_running_call(box: Box, session: Session
     assert "1 step did not run" in outcome.stderr
     assert len(json.loads(outcome.stdout)) == 2
     assert page.reports == []
-
-
-def test_running_call_finishes_after_a_takeover(box: Box, session: Session, site: Site) -> None:
-    session.ok("open", site.add("/waiting", plain(BLUE)))
-    with box.raw_viewer("control") as viewer:
-        send_handshake(viewer)
-        call = InFlight(session, "wait", 1500)
-        # The audit log shows when the call has started.
-        eventually(
-            lambda: any(r["kind"] == "SANDBOX_EXEC" and r["subcommand"] == "wait" for r in box.audit()),
-            "the call did not start",
-        )
-        viewer.send(KEY_X)
-        eventually(lambda: session.run("get", "title").exit_code == 75, "the agent did not have to wait")
-        assert call.outcome().exit_code == 0
 
 
 def test_expired_token_closes_the_viewer_socket(box: Box, viewer: ViewerPage) -> None:

@@ -108,6 +108,14 @@ def test_a_dialog_stops_the_steps(session: Session, site: Site) -> None:
     assert session.ok("get", "text", "#p")["text"] == "still here"
 
 
+def test_a_step_that_answers_the_dialog_goes_on(session: Session, site: Site) -> None:
+    page = site.watch("<button id=a onclick='report(confirm(`Delete?`))'>A</button>")
+    outcome = session.run("open", page.url, then=[["click", "#a"], ["dialog", "accept"], ["get", "title"]])
+    assert outcome.exit_code == 0, outcome.stderr
+    assert "NOTE: step 2 (click): " in outcome.stderr
+    page.wait_for(True)
+
+
 def test_a_ref_of_an_earlier_page_stops_the_steps(session: Session, site: Site) -> None:
     first, second = site.watch("<button>Go</button>"), site.watch("<button onclick='report(1)'>Go</button>")
     session.ok("open", first.url)
