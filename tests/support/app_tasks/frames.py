@@ -21,7 +21,7 @@ def book_a_room(apps: Applications, run: str) -> Task:
     return Task(
         goal=f"In the frame, book a suite for {run}: 3 nights, two extras, floor 5, by invoice, on the quiet side.",
         calls=[
-            [_portal("streamlit"), ("snapshot", "-i")],
+            [_portal("streamlit"), ("wait", "--text", "Remarks"), ("snapshot", "-i")],
             [
                 ("fill", ref("textbox", "Guest"), run),
                 ("press", "Tab"),
