@@ -111,6 +111,17 @@ def test_click_waits_for_a_cover_that_goes_away(browser: Session, site: Site) ->
     assert watched.reports == ["go"]
 
 
+def test_click_on_a_field_reaches_the_frame_that_a_component_draws_over_it(browser: Session, site: Site) -> None:
+    watched = site.watch(
+        """<style>#frame { position: relative; width: 200px; height: 40px }
+        #frame input { pointer-events: none; position: absolute; inset: 0 }</style>
+        <div id="frame"><input id="field"></div><script>frame.addEventListener("click", () => report("open"))</script>"""
+    )
+    browser.ok("open", watched.url)
+    browser.ok("click", "#field")
+    assert watched.reports == ["open"]
+
+
 def test_click_accepts_an_option_whose_list_closes_on_the_press(browser: Session, site: Site) -> None:
     """The list of Gradio selects on mousedown and moves away."""
     watched = site.watch(

@@ -36,7 +36,7 @@ def book_a_room(apps: Applications, run: str) -> Task:
             ],
             [("snapshot", "-i")],
             [
-                ("focus", ref("slider", "Floor")),
+                ("focus", "role=slider name=Floor"),
                 ("press", "ArrowRight"),
                 ("press", "ArrowRight"),
                 ("check", ref("radio", "Invoice")),

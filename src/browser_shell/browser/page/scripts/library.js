@@ -60,10 +60,21 @@
     [0.5, 0.5], [0.25, 0.5], [0.75, 0.5], [0.5, 0.25], [0.5, 0.75], [0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9],
   ];
 
-  // Whether a click on `hit` is a click on the target: inside it, or on the label of the field.
+  // Whether an element is the visible frame around a field that lies behind it, and of no other control. Components draw
+  // such frames, for example the select of Shoelace.
+  const FRAME_LEVELS = 3;
+  const isFrameOf = (field, hit) => {
+    if (!isField(field) || !hit || hit === field) return false;
+    let around = field;
+    for (let level = 0; level < FRAME_LEVELS && around && around !== hit; level++) around = parentOf(around);
+    const isOther = (control) => control !== field && control.ariaHidden !== "true" && isVisible(control);
+    return around === hit && ![...hit.querySelectorAll("input, textarea, select, button, a[href]")].some(isOther);
+  };
+
+  // Whether a click on `hit` is a click on the target: inside it, on the label of the field, or on its frame.
   const receives = (target, hit) => {
     if (!hit) return false;
-    if (contains(target, hit)) return true;
+    if (contains(target, hit) || isFrameOf(target, hit)) return true;
     for (let next = hit; next; next = parentOf(next)) {
       if (next instanceof HTMLLabelElement) return next.control === target;
     }
@@ -272,7 +283,8 @@
     if (EFFECT_EVENTS.includes(event.type)) noteChange(event.target);
     if (!POINTER_EVENTS.includes(event.type)) return;
     const path = event.composedPath();
-    const reached = Boolean(watch.target) && path.some((node) => node === watch.target);
+    const reached =
+      Boolean(watch.target) && (path.some((node) => node === watch.target) || isFrameOf(watch.target, path[0]));
     const label = path.find((node) => node instanceof HTMLLabelElement);
     const known = watch.events.find((entry) => entry.event === event);
     if (known) {
