@@ -10,6 +10,7 @@ import pytest
 
 from support.limited_callers import KEY_SETTINGS, LIMITS, Answer, Caller, calling
 from support.live_folders import content, files_below
+from support.pages import Site
 from support.redis_server import PASSWORD, RedisServer
 from support.server import Server, running_server
 
@@ -139,3 +140,23 @@ async def test_a_server_refuses_calls_while_its_redis_is_down(redis: RedisServer
         assert passed.exit_code == 0
         assert PASSWORD not in "".join(server.lines)
         assert_recorded([server], "ann", "limits.unavailable")
+
+
+def test_a_blocked_call_works_on_the_next_page(site: Site) -> None:
+    policy = {
+        "open": {"unsafe_allow_addresses": [f"127.0.0.1:{site.port}"]},
+        "limits": {"budget": {"max_retries": 1}},
+    }
+    first, second = site.watch("<button>Back</button>"), site.watch("<button id=next onclick='report(1)'>Next</button>")
+    link = site.watch(f"<a id=link href='{second.url}'>Second page</a>")
+    with running_server(policy) as server:
+        session = server.session("s")
+        session.ok("open", first.url)
+        errors = [session.run("click", "#next", timeout=5).meta["name"] for _ in range(3)]
+        assert errors[2] == "BUDGET_EXCEEDED" not in errors[:2]
+        session.ok("open", link.url)
+        assert [session.run("click", "#next", timeout=5).meta["name"] for _ in range(2)] == errors[:2]
+        # A click that leads to another page is a navigation, too.
+        outcome = session.run("click", "#link", then=[["click", "#next"]])
+        assert outcome.exit_code == 0, outcome.stderr
+    second.wait_for(1)

@@ -122,8 +122,8 @@ def test_a_ref_of_an_earlier_page_stops_the_steps(session: Session, site: Site) 
     snapshot = session.ok("snapshot", "-i")["snapshot"]
     ref = "@" + snapshot.partition("ref=")[2].partition("]")[0].partition(",")[0]
     outcome = session.run("open", second.url, then=[["click", ref], ["get", "title"]])
-    assert outcome.exit_code == 1
-    assert "step 2 of 3 (click)" in outcome.stderr
+    assert (outcome.exit_code, outcome.meta["name"]) == (1, "PAGE_CHANGED")
+    assert outcome.stderr.startswith("PAGE_CHANGED: step 2 of 3 (click): ")
     session.ok("get", "title")
     assert second.reports == []
 
