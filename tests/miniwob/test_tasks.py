@@ -23,9 +23,15 @@ SECOND_SEEDS = (
     ("task", "seed"), [*((task, SOLVED[task].seed) for task in SOLVED), *((task, 2) for task in SECOND_SEEDS)]
 )
 def test_page_is_solved_through_the_tool(begin: Callable[[str, int], Episode], task: str, seed: int) -> None:
-    episode = begin(task, seed)
-    SOLVED[task].solve(episode)
-    assert episode.reward() >= SOLVED[task].reward
+    page = SOLVED[task]
+    reward = -1.0
+    for _ in range(page.attempts):
+        episode = begin(task, seed)
+        page.solve(episode)
+        reward = episode.reward()
+        if reward >= page.reward:
+            break
+    assert reward >= page.reward
 
 
 def test_every_page_of_the_package_is_solved_or_has_a_reason() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,7 +23,7 @@ _START = """<script>addEventListener('load', () => {
   core.endEpisode = function (...values) {
     const counts = core.EP_TIMER !== null
     end.apply(core, values)
-    if (counts) report({reward: WOB_RAW_REWARD_GLOBAL, done: WOB_DONE_GLOBAL})
+    if (counts && WOB_DONE_GLOBAL) report({reward: WOB_RAW_REWARD_GLOBAL})
   }
   core.EPISODE_MAX_TIME = 2 ** 31 - 1
   Math.seedrandom('seed %d')
@@ -138,10 +139,10 @@ class Episode:
         return bool(self.rewards)
 
     def reward(self) -> float:
-        """Return the reward that the page computed, without its time penalty."""
-        wait_until(lambda: self.done, what="the end of the episode")
-        assert self.rewards[0]["done"] is True
-        return float(self.rewards[0]["reward"])
+        """Return the reward that the page computed, without its time penalty; 0 if the episode has not ended."""
+        with suppress(AssertionError):
+            wait_until(lambda: self.done, seconds=3)
+        return float(self.rewards[0]["reward"]) if self.done else 0.0
 
 
 class Episodes:

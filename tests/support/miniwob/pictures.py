@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import cmath
 import colorsys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 
 from PIL import Image
 
 Colour = tuple[int, int, int]
-
-DARK = 128
-"""Brightness below which a pixel belongs to a drawing on white. 0 is black, 255 is white."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +31,15 @@ class Picture:
     def centre(self) -> Colour:
         return self.pixel(self.image.width / 2, self.image.height / 2)
 
-    def dark_points(self) -> Iterator[tuple[int, int]]:
+    def brightness(self, x: float, y: float) -> float:
+        """Return 0 for black, 255 for white."""
+        return sum(self.pixel(x, y)) / 3
+
+    def points(self, low: float, high: float) -> Iterator[tuple[int, int]]:
+        """Find the pixels in a range of brightness."""
         for y in range(self.image.height):
             for x in range(self.image.width):
-                if sum(self.pixel(x, y)) < 3 * DARK:
+                if low <= self.brightness(x, y) < high:
                     yield x, y
 
 
@@ -56,7 +58,7 @@ def sides_of_polygon(picture: Picture) -> int:
 
     The distance of the outline from its centre, as a function of the angle, repeats once per side.
     """
-    points = list(picture.dark_points())
+    points = list(picture.points(0, 128))
     centre = complex(sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points))
     outline = [complex(x, y) - centre for x, y in points]
 
@@ -67,13 +69,21 @@ def sides_of_polygon(picture: Picture) -> int:
 
 
 def grid_of_cells(picture: Picture, columns: int, rows: int) -> list[list[bool]]:
-    """Return which cells of a drawn grid are white. The grid has a dark background."""
-    points = list(picture.dark_points())
-    left, top = min(x for x, _ in points), min(y for _, y in points)
-    width = (max(x for x, _ in points) + 1 - left) / columns
-    height = (max(y for _, y in points) + 1 - top) / rows
+    """Return which cells of a grid are white. Its background is nearly black, and the other cells are grey."""
+    left, top, right, bottom = _bounds(picture.points(0, 60))
+    cells = ((x, y) for x, y in picture.points(60, 256) if left < x < right and top < y < bottom)
+    left, top, right, bottom = _bounds(cells)
+    width, height = (right + 1 - left) / columns, (bottom + 1 - top) / rows
+    return [
+        [
+            picture.brightness(left + (column + 0.5) * width, top + (row + 0.5) * height) > 200
+            for column in range(columns)
+        ]
+        for row in range(rows)
+    ]
 
-    def is_white(column: int, row: int) -> bool:
-        return sum(picture.pixel(left + (column + 0.5) * width, top + (row + 0.5) * height)) > 3 * 200
 
-    return [[is_white(column, row) for column in range(columns)] for row in range(rows)]
+def _bounds(points: Iterable[tuple[int, int]]) -> tuple[int, int, int, int]:
+    """Return the least and the greatest coordinates: left, top, right, bottom."""
+    xs, ys = zip(*points, strict=True)
+    return min(xs), min(ys), max(xs), max(ys)

@@ -18,6 +18,8 @@ class Task:
     """The seed of the page's random numbers."""
     reward: float = 1.0
     """The least reward. Pages that grade how well a task is done give less than 1."""
+    attempts: int = 1
+    """Attempts at a page that shows something for a moment, which a busy machine can miss."""
 
 
 SOLVED: dict[str, Task] = {
@@ -27,7 +29,7 @@ SOLVED: dict[str, Task] = {
     "book-flight-nodelay": Task(purchases.book_the_flight),
     "button-delay": Task(clicks.click_twice_with_a_delay, reward=0.35),
     "buy-ticket": Task(purchases.buy_the_ticket),
-    "chase-circle": Task(figures.follow_the_circle, reward=0.5),
+    "chase-circle": Task(figures.follow_the_circle, reward=0.5, attempts=2),
     "choose-date": Task(dates.pick_from_the_calendar),
     "choose-date-easy": Task(dates.pick_from_the_calendar),
     "choose-date-medium": Task(dates.pick_from_the_calendar),
@@ -113,7 +115,7 @@ SOLVED: dict[str, Task] = {
     "identify-shape": Task(figures.name_the_figure),
     "login-user": Task(fields.log_in),
     "login-user-popup": Task(fields.log_in),
-    "moving-items": Task(figures.click_the_moving_circles, reward=0.01),
+    "moving-items": Task(figures.click_the_moving_circles, reward=0.01, attempts=2),
     "multi-layouts": Task(fields.search_for_the_movie),
     "multi-orderings": Task(fields.search_for_the_movie),
     "navigate-tree": Task(clicks.find_the_file_in_the_tree),
@@ -129,13 +131,13 @@ SOLVED: dict[str, Task] = {
     "scroll-text-2": Task(texts.scroll_the_text),
     "search-engine": Task(clicks.find_the_search_result),
     "sign-agreement": Task(fields.sign_the_agreement),
-    "simon-says": Task(games.repeat_the_shown_buttons),
+    "simon-says": Task(games.repeat_the_shown_buttons, attempts=2),
     "simple-algebra": Task(numbers.solve_for_x),
     "simple-arithmetic": Task(numbers.calculate),
     "social-media": Task(messages.use_a_button_of_a_post),
     "social-media-all": Task(messages.use_a_button_of_several_posts),
     "social-media-some": Task(messages.use_a_button_of_several_posts),
-    "stock-market": Task(purchases.buy_the_stock, seed=24),
+    "stock-market": Task(purchases.buy_the_stock, seed=24, attempts=2),
     "terminal": Task(texts.delete_a_file_in_the_terminal),
     "text-editor": Task(texts.style_the_text),
     "text-transform": Task(texts.copy_the_skewed_text),
