@@ -304,6 +304,19 @@ def test_type_sends_keys_to_elements_that_handle_them_by_themselves(browser: Ses
     assert len(page.reports) == 6
 
 
+def test_a_terminal_receives_the_keys_of_the_text_alone(browser: Session, site: Site) -> None:
+    """A terminal passes every key on to a program, for example a shell."""
+    page = site.watch(
+        """<div class="xterm"><textarea id=t style="opacity:0;width:5px;height:5px"></textarea><pre>$ </pre></div>
+        <script>t.onkeydown = (event) => { event.preventDefault(); report(event.key) }</script>"""
+    )
+    browser.ok("open", page.url)
+    refused = browser.run("fill", "#t", "ls")
+    assert (refused.stderr.partition(":")[0], page.reports) == ("NOT_EDITABLE", [])
+    assert browser.ok("type", "#t", "ls\n") == {"typed": "#t"}
+    assert page.reports == ["l", "s", "Enter"]
+
+
 def test_a_dialog_while_text_is_entered_is_reported(browser: Session, site: Site) -> None:
     page = site.watch("""<input id=f onkeydown="if (event.key === 'b') confirm('sure?')" onchange="report('change')">
     <input id=other oninput="report(this.value)">""")

@@ -12,6 +12,7 @@ _KINDS = {
     "radio": ("is a radio button and takes no text", "Use check {0}."),
     "select": ("is a list of options and takes no text", "Use select {0} VALUE."),
     "button": ("is a button and takes no text", "Use click {0}."),
+    "terminal": ("is the input of a terminal, whose text cannot be replaced", "Use type {0} TEXT, then press Enter."),
     "file": ("is a file field, and files cannot be uploaded here", "Continue without the file."),
 }
 _MAX_CHARACTERS = 200

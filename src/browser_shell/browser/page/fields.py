@@ -262,7 +262,7 @@ def _checked_value(page: Page, entry: _Entry) -> JsonObject:
         page.notes.append(f"the page replaced the field {label}; its successor holds the text")
     if state.get("invalid"):
         page.notes.append(f"the field reports: {state['invalid']}")
-    return {} if state.get("secret") or state.get("kind") == "other" else {"value": _shorten(value)}
+    return {} if state.get("secret") or state.get("kind") in ("other", "terminal") else {"value": _shorten(value)}
 
 
 def _misdirected(label: str, state: JsonObject) -> ActFailed:

@@ -10,13 +10,16 @@
   const VALUE_TYPES = ["date", "time", "month", "week", "datetime-local", "color", "range"];
   const BUTTON_TYPES = ["button", "submit", "reset", "image"];
 
+  // The text area of xterm.js, which passes keys on to a terminal. Keys that move the caret would reach the program there.
+  const isTerminal = (element) => Boolean(element.closest(".xterm"));
+
   const kindOf = (element) => {
     if (element instanceof HTMLInputElement) {
       if (TEXT_TYPES.includes(element.type)) return "text";
       if (VALUE_TYPES.includes(element.type)) return "value";
       return BUTTON_TYPES.includes(element.type) ? "button" : element.type; // checkbox, radio, file, hidden
     }
-    if (element instanceof HTMLTextAreaElement) return "text";
+    if (element instanceof HTMLTextAreaElement) return isTerminal(element) ? "terminal" : "text";
     if (element instanceof HTMLSelectElement) return "select";
     if (element instanceof HTMLButtonElement) return "button";
     if (element instanceof HTMLIFrameElement || element instanceof HTMLFrameElement) return "frame";
@@ -74,7 +77,7 @@
   // (CodeMirror 5, Ace), or an element with an EditContext (Monaco).
   const isProxy = (element) => {
     if (element.editContext) return true;
-    if (!(element instanceof HTMLTextAreaElement)) return false;
+    if (!(element instanceof HTMLTextAreaElement) || isTerminal(element)) return false;
     const { width, height } = unclippedBox(element);
     return width <= 4 || height <= 4 || getComputedStyle(element).opacity === "0";
   };
@@ -116,10 +119,11 @@
 
   // An element with keys of its own, for example a grid or a drawing area. It has no value to read back.
   const takesKeys = (element) =>
-    kindOf(element) === "other" &&
-    element.tabIndex >= 0 &&
-    !element.matches("a, summary, label") &&
-    KEY_ROLES.includes(roleOf(element));
+    kindOf(element) === "terminal" ||
+    (kindOf(element) === "other" &&
+      element.tabIndex >= 0 &&
+      !element.matches("a, summary, label") &&
+      KEY_ROLES.includes(roleOf(element)));
 
   // --- Refusals: nothing is touched before these pass ---------------------------------------------------------------
 
