@@ -98,6 +98,7 @@ class _CallState(Generic[PlanT]):
     runs_until: float = 0.0
     """Monotonic seconds at which the pipeline cancels the runner. Set when the first step is executed."""
     held: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """Closed after the last step. Holds the session of a call with several steps."""
 
     @property
     def current(self) -> _Step[PlanT]:
@@ -110,7 +111,7 @@ class _CallState(Generic[PlanT]):
         return named_subcommand(following[0].call.arguments) if following else ""
 
     def each(self) -> Iterator[_Step[PlanT]]:
-        """Yield every step as the current one."""
+        """Make each step the current one, and yield it."""
         for position in range(len(self.steps)):
             self.position = position
             yield self.current
@@ -275,8 +276,8 @@ class Pipeline(Generic[PlanT]):
         try:
             if state.lease is not None and state.position > 0:
                 await state.lease.begin(state.current.call)
-        except CallRefused as more_important:
-            refusal = more_important
+        except CallRefused as limit_refusal:
+            refusal = limit_refusal
         await self._record_refusal(state.current, refusal)
         raise refusal
 

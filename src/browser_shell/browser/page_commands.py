@@ -1,4 +1,4 @@
-"""Run a command of the page table in a session's active tab, and describe what it changed."""
+"""Run a page command (`page/commands.py`) in a session's active tab, and describe what it changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def run_on_page(page: Page, plan: BrowserCommand, run: PageCommand, effect
 
 
 async def _act(page: Page, plan: BrowserCommand, run: PageCommand, effect: Effect) -> JsonObject:
-    # A `wait` after the act waits for its own condition.
+    # The next step needs a quiet page, unless it is a `wait`, which has a condition of its own.
     needs_quiet = plan.next_step not in ("", "wait")
     watch = await watch_changes(page, counts_requests=needs_quiet)
     data = await run(page, plan)
@@ -64,7 +64,7 @@ async def _describe(page: Page, data: JsonObject, change: Change, *, effect: Eff
 
 
 def page_replaced(problem: DevToolsError) -> CommandResult:
-    """Return the result of a command whose document was replaced before it could act."""
+    """Return the result of a command whose document was replaced while it ran."""
     return CommandResult(
         exit_code=ErrorCode.PAGE_CHANGED.exit_code,
         error=ErrorCode.PAGE_CHANGED,

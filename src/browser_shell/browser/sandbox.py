@@ -59,15 +59,14 @@ _ALERT_POLL_SECONDS = 0.02
 _PROMPT_SECONDS = 1.0
 """Chromium opens a login prompt some time after its error page. A tab that navigates in between ignores all input."""
 _WAIT_MARGIN_SECONDS = 0.3
-"""A `wait` ends this long before the deadline of the call, whose page would be closed after a timeout."""
+"""A `wait` ends this long before the deadline of the call, because the page is closed at the deadline."""
 _PAGE_DIALOG_GRACE_SECONDS = 0.05
-"""Time that a command of the page table has to finish after a dialog opened."""
+"""Time that a page command has to finish after a dialog opened."""
 _HISTORY = frozenset({"back", "forward", "reload"})
 _CONTINUES_AFTER_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
-"""Commands that keep the daemon busy after the dialog is answered, so the next command needs a new daemon. After any
-other command the daemon is kept, and with it the refs of the last snapshot."""
-_BY_DEVTOOLS = frozenset({"tab", "dialog"})
-_WITHOUT_DRIVER = _BY_DEVTOOLS | {"close"}
+"""Driver commands that keep the daemon busy after the dialog is answered, so the next command needs a new daemon."""
+_SESSION_COMMANDS = frozenset({"tab", "dialog"})
+_KEEPS_PAGE_AFTER_TIMEOUT = _SESSION_COMMANDS | {"close"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,9 @@ class BrowserSandbox:
     output: OutputSection
 
     async def run(self, call: ToolCall, plan: BrowserCommand, report_progress: ReportProgress) -> CommandResult:
-        """Raises: AuditUnavailable, DevToolsError, DialogOpen, ExecutionTimedOut, OutputTooLarge, SandboxUnavailable,
+        """Run one command in its session.
+
+        Raises: AuditUnavailable, DevToolsError, DialogOpen, ExecutionTimedOut, OutputTooLarge, SandboxUnavailable,
         SessionGone, TryLater.
         """
         if plan.name == "close":  # `hold` would create the session.
@@ -137,7 +138,7 @@ class BrowserSandbox:
         notes = await session.prepare(opens_page=plan.name == "open")
         tabs_before, dialog_before = {tab.tab_id for tab in session.tabs()}, session.dialog()
         started_at = self.clock.monotonic()
-        if plan.name in _BY_DEVTOOLS:
+        if plan.name in _SESSION_COMMANDS:
             result = await (run_tab if plan.name == "tab" else run_dialog)(session, plan)
         elif dialog_before is not None:
             raise dialog_before.error()
@@ -186,7 +187,7 @@ class BrowserSandbox:
     async def _run_on_page(
         self, session: Session, plan: BrowserCommand, run: PageCommand, effect: Effect, deadline: float
     ) -> CommandResult:
-        """Run a command of the page table. Stop waiting when a dialog blocks the page or the tab closes.
+        """Run a page command. Stop waiting when a dialog blocks the page or the tab closes.
 
         Raises: DialogOpen, BrowserUnavailable.
         """
@@ -250,7 +251,7 @@ class BrowserSandbox:
         return result
 
     async def _await_first_controls(self, session: Session, result: CommandResult) -> CommandResult:
-        """Give a page that is built by scripts time to show its first controls."""
+        """Wait until a page that is built by scripts shows its first controls; add a note if it shows none."""
         with suppress(DevToolsError, BrowserUnavailable), PageWatch(session, dialog_grace_seconds=0):
             if await wait_for_first_controls(await session.page()):
                 return result
@@ -292,7 +293,7 @@ class BrowserSandbox:
         """
         give_up_at = self.clock.monotonic() + _ALERTS_SECONDS
         while True:
-            # `run` enforces the deadline. This timeout is a fallback.
+            # `run_step` enforces the deadline. This timeout is a fallback.
             reply = await self.driver.run(session.name, action, seconds=plan.timeout_seconds + _RECOVERY_SECONDS)
             if not refused_for_dialog(reply):
                 return reply
@@ -311,7 +312,7 @@ class BrowserSandbox:
             reply = await self.driver.run(session.name, PageAction(action="url"), seconds=_RECOVERY_SECONDS)
             return succeeded(plan, reply) if reply.success else failed(plan, reply)
         if outcome_is_unknown(reply):
-            # `_run_in_session` closes the page and kills the daemon after a timeout.
+            # `_run_in_tab` closes the page and kills the daemon after a timeout.
             raise ExecutionTimedOut("the page did not answer and was closed; cookies are kept")
         if lost_its_page(reply):
             # The event that reports the closed tab may arrive after the reply.
@@ -352,7 +353,7 @@ class HeldSession:
 def _timed_out(plan: BrowserCommand, *, has_started: bool) -> ExecutionTimedOut:
     if not has_started:
         outcome = "it waited for another call of its session and did nothing"
-    elif plan.name in _WITHOUT_DRIVER:
+    elif plan.name in _KEEPS_PAGE_AFTER_TIMEOUT:
         outcome = "whether it was done is not known"
     else:
         outcome = "its page was closed, cookies are kept"

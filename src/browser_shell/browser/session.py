@@ -51,7 +51,7 @@ class Session:
     tracker: TabTracker
     driver: AgentBrowserDriver
     directory: Path
-    """Holds screenshots and PDFs until they are returned."""
+    """Holds PDF documents until they are returned."""
     proxy_address: str
     """The proxy address that only this session uses. The egress proxy identifies the session by it."""
     proxy_port: int
@@ -69,11 +69,11 @@ class Session:
     active_target_id: str = ""
     """The tab that commands act on."""
     driver_target_id: str = ""
-    """The tab that the driver's daemon acts on; set to `active_target_id` before each command."""
+    """The tab that the driver's daemon acts on; set to `active_target_id` before each command of the driver."""
     denials_reported_until: float = 0.0
     """Monotonic time. Earlier denials have been reported to the agent."""
     page_abandoned: bool = False
-    """Whether a page was closed after a timeout and this has not been reported to the agent yet."""
+    """Whether a page was closed after a timeout or a cancellation, which the agent has not been informed of yet."""
     pages: PageConnection
     """The session's own connection for work in its pages."""
     watched_context: ContextTabs | None = None

@@ -1,4 +1,4 @@
-"""Runs Chromium in a jail.
+"""Run Chromium in a jail.
 
 The jail consists of a network namespace whose only interface is loopback, and of a mount namespace in which directories
 with personal data are empty. The server starts `jail_child.py`, which enters the namespaces, creates three sockets,
@@ -65,7 +65,7 @@ class JailSettings:
     """Settings of a jail."""
 
     layout: RuntimeLayout
-    """Chromium cannot rename its root. Otherwise it could replace a parent of hidden directories."""
+    """Chromium cannot rename `layout.root`. Otherwise it could replace a parent of hidden directories."""
     hidden_directories: tuple[str, ...] = HIDDEN_DIRECTORIES
     """Directories that Chromium finds empty. Missing ones are ignored."""
     must_hide: bool = False

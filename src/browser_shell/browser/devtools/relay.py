@@ -27,7 +27,7 @@ _NO_INODE = "0"
 
 
 def listen_for_driver(port: int) -> socket.socket:
-    """Raises: ConfigurationInvalid when the port is taken."""
+    """Listen on a loopback port. Raises: ConfigurationInvalid when the port is in use."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -152,7 +152,7 @@ class RelayConnection:
                 self._repair.note_requests(data)
                 self._browser.sendall(data)
         except OSError:
-            pass  # A broken connection is a closed one.
+            pass  # A broken connection is treated as closed.
         finally:
             self.shut_down()
 

@@ -1,4 +1,4 @@
-"""Life cycle of agent-browser's daemons: one per session, started by the pinned CLI, then driven over its socket."""
+"""Life cycle of agent-browser's daemons: one per session, started by the pinned CLI, then used over its socket."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _PID_FILE_POLLS = 30
 _OTHERS_IDLE_SECONDS = 1.0
 _DAEMON_IDLE_MS = 600_000
 _MAX_DAEMON_BYTES = 512 * 1024 * 1024
-"""A daemon runs outside the jail and stores what its pages write to their consoles. It needs 13 MB, and 270 MB for a
-screenshot of 62 MB, which is more than the server returns."""
+"""A daemon runs outside the jail and stores what its pages write to their consoles, so its memory is limited. It needs
+13 MB."""
 
 _TARGET_CLOSED = ("Session with given id not found", "No target with given id found")
 """Parts of the errors of a start during which a page of another session closed. A daemon attaches to every page."""
@@ -47,7 +47,7 @@ class DriverSettings:
 
     @property
     def config(self) -> Path:
-        """An empty configuration. Naming it keeps the driver from reading any other one."""
+        """An empty configuration. The driver reads no other file when one is given."""
         return self.layout.config / "agent-browser.json"
 
     @property
@@ -67,7 +67,7 @@ def write_driver_files(settings: DriverSettings) -> None:
 
 
 class _OtherTargetClosed(SandboxUnavailable):
-    """The start failed because a page of another session closed. It works when it is repeated."""
+    """The start failed because a page of another session closed. The start can be repeated."""
 
 
 @dataclass(slots=True)

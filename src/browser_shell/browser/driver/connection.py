@@ -14,7 +14,7 @@ from browser_shell.core.errors import SandboxUnavailable
 from browser_shell.core.json_values import JsonValue
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
-"""A snapshot of a page with 900 controls has 73 kB (agent-browser 0.41.0); this is 50 times as much."""
+"""Upper bound for one line. The replies to the requests in `actions` have a URL, a title, a path or an error."""
 _CHUNK_BYTES = 64 * 1024
 
 
@@ -26,17 +26,17 @@ class DriverReply:
     data: JsonValue = None
     error: str = ""
     code: str = ""
-    """A code of the driver, for example `tab_gone`, `unreadable` and `output_too_large` are set here."""
+    """A code of the driver, for example `tab_gone`. This module adds `unreadable` and `output_too_large`."""
     warning: str = ""
 
 
 TAB_GONE = DriverReply(success=False, error="the tab is gone", code="tab_gone")
-"""Stands in for the reply of a daemon that does not notice that its tab has closed."""
+"""Used in place of a reply when the tab has closed: the daemon does not detect this."""
 TOO_LARGE = DriverReply(success=False, error="the output was larger than the server reads", code="output_too_large")
 
 
 def parse_reply(line: bytes) -> DriverReply:
-    """Never raises: a line that cannot be parsed becomes a failure with the code `unreadable`."""
+    """Parse one line. A line that is not a JSON object becomes a failure with the code `unreadable`."""
     try:
         reply = json.loads(line)
     except (ValueError, RecursionError):
@@ -62,7 +62,7 @@ def _text(value: JsonValue | None) -> str:
 
 
 async def connect(socket_path: Path) -> DaemonConnection:
-    """Raises: SandboxUnavailable when no daemon listens there."""
+    """Connect to a daemon. Raises: SandboxUnavailable when no daemon listens on this socket."""
     try:
         # Streams of asyncio: a cancelled receive on anyio's unix streams may log an InvalidStateError (anyio 4.x).
         return DaemonConnection(*await asyncio.open_unix_connection(socket_path))

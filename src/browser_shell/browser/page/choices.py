@@ -74,7 +74,7 @@ async def _set_checked(page: Page, selector: str, *, wanted: bool) -> None:
             f"{selector} is a radio button, which cannot be unchecked",
             advice="Use check on another button of its group.",
         )
-    # A box that is checked in part may become checked or unchecked with the first click.
+    # The first click on a mixed check box may check or uncheck it.
     for _ in range(2 if state == "mixed" else 1):
         await _click(page, box, concealed=bool(facts.get("concealed")), transparent=bool(facts.get("transparent")))
         state = await _state_after_click(page, box, selector, wanted=wanted)
@@ -100,9 +100,9 @@ async def _box_of(page: Page, selector: str) -> Element:
 
 
 async def _click(page: Page, box: Element, *, concealed: bool, transparent: bool) -> None:
-    """Click a check box, or a label of it, or press Space in a box that cannot be seen.
+    """Click a check box or one of its labels, or press Space in a check box that is not visible.
 
-    Raises: ActFailed when a person could not click it.
+    Raises: ActFailed when none of these is possible.
     """
     problem = ActFailed(ErrorCode.COMMAND_FAILED, f"{box.label} is not visible, and it has no visible label")
     if not concealed:
@@ -128,7 +128,10 @@ async def _click(page: Page, box: Element, *, concealed: bool, transparent: bool
 
 
 async def _state_after_click(page: Page, box: Element, selector: str, *, wanted: bool) -> JsonValue:
-    """Return whether the box is checked. A page may have drawn it again; a ref means the node that was shown only."""
+    """Return true, false or "mixed". If the page replaced the node, a selector is resolved again and a ref is not.
+
+    Raises: ActFailed when the state is not known.
+    """
     try:
         found = await box.call(_AWAIT_CHECKED, wanted)
         if isinstance(found, dict) and found.get("connected"):

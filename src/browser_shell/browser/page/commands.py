@@ -28,11 +28,11 @@ PageCommand: TypeAlias = Callable[[Page, BrowserCommand], Awaitable[JsonObject]]
 
 
 class Effect(Enum):
-    """The effect of a command, which decides how long the answer waits for it."""
+    """The effect of a command. It decides how long the server waits before it answers."""
 
     NONE = "reads the page"
     VALUE = "changes a value, which the command reads back"
-    CHANGE = "may change anything, so the answer waits for the first change"
+    CHANGE = "may change anything, so the server waits for the first change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +62,14 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
         "find": Entry(run=find.find, verified_by="the answer"),
         # The page: acts with the mouse.
         "click": Entry(
-            run=pointer.click, effect=Effect.CHANGE, verified_by="click event of the element, seen by a first listener"
+            run=pointer.click,
+            effect=Effect.CHANGE,
+            verified_by="click event of the element, seen by a listener that runs before those of the page",
         ),
         "dblclick": Entry(
             run=pointer.dblclick,
             effect=Effect.CHANGE,
-            verified_by="dblclick event of the element, seen by a first listener",
+            verified_by="dblclick event of the element, seen by a listener that runs before those of the page",
         ),
         "hover": Entry(run=pointer.hover, effect=Effect.CHANGE, verified_by=":hover of the element"),
         "drag": Entry(run=pointer.drag, effect=Effect.CHANGE, verified_by="position of both ends, and the change"),
@@ -86,7 +88,7 @@ COMMANDS: MappingProxyType[str, Entry] = MappingProxyType(
         "is": Entry(run=reading.is_, verified_by="the answer"),
     }
 )
-"""Commands that are executed in a page. `tab`, `dialog` and `close` concern the session and are not listed."""
+"""Commands that act on a page or read it. `tab`, `dialog` and `close` concern the session and are not listed."""
 
 
 def entry_of(plan: BrowserCommand) -> Entry:

@@ -1,4 +1,4 @@
-"""The DevTools connection of one session for work in its pages. It is opened on first use and after it broke."""
+"""The DevTools connection of one session for work in its pages. It is opened on first use, and again if it breaks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from browser_shell.browser.page.refs import RefTable
 from browser_shell.policy.document import OutputSection
 
 MAX_MESSAGE_BYTES = 48 * 1024 * 1024
-"""The accessibility tree of a page with 20,000 nodes has about 10 MB. A longer message ends the connection of this
+"""A DOM snapshot of the largest page that looks accept has about 25 MB. A longer message ends the connection of this
 session only."""
 _CLOSE_SECONDS = 1.0
 

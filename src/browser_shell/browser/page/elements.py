@@ -32,6 +32,6 @@ class Element:
     async def act(self, function: str, *args: JsonValue | Element) -> JsonValue:
         """Call a function as `call` does, on behalf of the user (HTML: user activation).
 
-        Without an activation a page that lost its changes could not ask before it is left (`beforeunload`).
+        Without an activation, Chromium shows no `beforeunload` dialog when a page with unsaved changes is left.
         """
         return await self.call_function(self.frame, function, *args, this=self, by_user=True)

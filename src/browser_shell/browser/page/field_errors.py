@@ -5,8 +5,8 @@ from __future__ import annotations
 from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.core.json_values import JsonObject, JsonValue
 
-_SHOW_FIRST = "Do first what shows it, for example open its menu or section, then take a new snapshot."
-_ENABLE_FIRST = "Do first what enables it, for example fill in the fields before it; then repeat the command."
+_SHOW_FIRST = "First do what shows it, for example open its menu or section; then take a new snapshot."
+_ENABLE_FIRST = "First do what enables it, for example fill in the fields before it; then repeat the command."
 _KINDS = {
     "checkbox": ("is a check box and takes no text", "Use check {0} or uncheck {0}."),
     "radio": ("is a radio button and takes no text", "Use check {0}."),
@@ -31,7 +31,7 @@ def field_error(label: str, found: JsonObject) -> ActFailed:
         case "invisible":
             return ActFailed(ErrorCode.NOT_EDITABLE, f"{label} is not visible", advice=_SHOW_FIRST)
         case "disabled" | "inert" | "modal" | "read-only" | "changed on focus":
-            return _not_now(label, found)
+            return _unusable(label, found)
         case "kind" | "frame" | "typing":
             return _wrong_kind(label, found)
         case "focus" | "replaced on focus":
@@ -40,7 +40,7 @@ def field_error(label: str, found: JsonObject) -> ActFailed:
             return _wrong_text(label, found)
 
 
-def _not_now(label: str, found: JsonObject) -> ActFailed:
+def _unusable(label: str, found: JsonObject) -> ActFailed:
     by = found.get("by")
     match found.get("problem"):
         case "disabled":
@@ -51,7 +51,7 @@ def _not_now(label: str, found: JsonObject) -> ActFailed:
             return ActFailed(
                 ErrorCode.NOT_EDITABLE,
                 message,
-                advice=f"Use click {label} and look whether a calendar, a list or an editor opens, or leave it.",
+                advice=f"Use click {label} and check whether a calendar, a list or an editor opens, or leave it.",
             )
         case "modal":
             return ActFailed(
@@ -63,7 +63,7 @@ def _not_now(label: str, found: JsonObject) -> ActFailed:
             return ActFailed(
                 ErrorCode.NOT_EDITABLE,
                 f"{label} is in a part of the page that is inactive at the moment",
-                advice="Do first what activates it, for example close the dialog or menu that is open.",
+                advice="First do what activates it, for example close the dialog or menu that is open.",
             )
         case _:
             return ActFailed(

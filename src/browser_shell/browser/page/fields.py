@@ -136,7 +136,7 @@ class _Entry:
 
 
 async def _begin(page: Page, element: Element, function: str, *args: str) -> tuple[Element, JsonObject]:
-    """Check the field and give it the focus. The field of a frame is its editable content.
+    """Check the field and give it the focus. For an `iframe` element, use the editable content of its document.
 
     Raises: ActFailed.
     """
@@ -159,7 +159,7 @@ def _note_other_field(page: Page, selector: str, state: JsonObject) -> None:
 
 
 def _selection_was_missed(state: JsonObject, old: str) -> bool:
-    """Whether an editor still has its old text. Some take over the selection of the browser with a delay."""
+    """Whether an editor still has its old text. Some editors read the browser's selection with a delay."""
     is_editor = state.get("kind") in ("editable", "proxy") and not state.get("blocked")
     start = _squeeze(old)[:_COMPARED_CHARACTERS]
     return is_editor and not state.get("holds") and start != "" and start in _squeeze(str(state.get("value", "")))
@@ -187,7 +187,7 @@ async def _replace(
 
 async def _enter(page: Page, element: Element, requests: Sequence[InputRequest], *, expected: str) -> JsonObject:
     """Send input to the field that `_begin` prepared, and return its state afterwards. Raises: ActFailed."""
-    async with _only_into(page, element.frame):
+    async with _input_only_into(page, element.frame):
         for start in range(0, len(requests), _REQUESTS_PER_BATCH):
             await send_input(page, requests[start : start + _REQUESTS_PER_BATCH])
         try:
@@ -202,10 +202,10 @@ async def _enter(page: Page, element: Element, requests: Sequence[InputRequest],
 
 
 @asynccontextmanager
-async def _only_into(page: Page, target: Frame) -> AsyncIterator[None]:
+async def _input_only_into(page: Page, target: Frame) -> AsyncIterator[None]:
     """Discard input in all other frames, and in documents that are loaded in the meantime.
 
-    A frame may take the focus while text is on its way, and a field of a new page may have it from the start.
+    Another frame may take the focus while text is entered, and a new page may focus a field when it loads.
     """
     others = [frame for frame in await page.frames() if frame.frame_id != target.frame_id]
     blocked = [*others, target]
@@ -281,20 +281,20 @@ def _misdirected(label: str, state: JsonObject) -> ActFailed:
 
 
 def _note_on_other_form(entry: _Entry, value: str) -> str:
-    """Return a note on a value that differs from the text, and that contains it in another form.
+    """Return a note on a value that contains the text in another form, for example with separators.
 
     Raises: ActFailed when the text is missing in the value.
     """
     label, expected, kind = entry.label, entry.expected, entry.state.get("kind")
     if entry.old is not None and kind == "value" and value not in ("", entry.old):
-        return ""  # The keys of a date. The answer contains the date.
+        return ""  # The keys set a date or time. The answer contains its value.
     if entry.old is not None and entry.text.endswith("\n") and not value.strip():
         return f"{label} is empty now: the page took the text when Enter was pressed"
     if entry.old is not None and entry.state.get("sink"):
         return f"the page handles the keys of {label} by itself; take a snapshot to see the effect"
     if kind != "value" and has_same_characters(expected, value):
         return f"the page changed the form of the text in {label}"
-    # Code editors keep only the lines in the document that are visible.
+    # Code editors render only the visible lines.
     is_long = kind in ("editable", "proxy") and expected.count("\n") >= _MANY_LINES
     if is_long and value.strip() and _squeeze(value) in _squeeze(expected):
         return f"{label} shows only a part of the text, so the rest could not be checked"

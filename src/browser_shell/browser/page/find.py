@@ -1,4 +1,4 @@
-"""The command `find`: the elements and texts of a page that contain some words, with refs and what is around them."""
+"""The command `find`: the elements and texts of a page that contain a text, with refs and their context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_LIMIT = 10
 MOST_MATCHES = 100
 """The largest limit that the grammar allows."""
 _MAX_AROUND = 8
-"""Controls of a row or list entry that are listed with a match in it."""
+"""Controls that are listed with a match in a row or list entry."""
 _EXCERPT_CHARACTERS = 160
 _UNITS = frozenset({"row", "listitem", "article", "treeitem"})
 _PLACES = frozenset({"dialog", "alertdialog", "navigation", "region", "form", "group", "tabpanel", "Iframe", "table"})
@@ -110,7 +110,7 @@ def _words(item: Item) -> str:
 
 
 def _controls_of(items: Sequence[Item], position: int, unit: Item) -> Sequence[Item]:
-    """Return the controls in a row or list entry. It stands at or before the matching position."""
+    """Return the controls in `unit`, a row or list entry that starts at or before `position`."""
     start = position
     while start > 0 and items[start] is not unit:
         start -= 1

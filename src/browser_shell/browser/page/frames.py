@@ -13,7 +13,7 @@ _SAME_DOCUMENT = frozenset({"sameDocument", "historySameDocument"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One frame with its present document."""
+    """One frame with its current document."""
 
     frame_id: str
     loader_id: str
@@ -92,7 +92,7 @@ class Navigations:
                     self.pending.discard(navigated)
                 return True
             case "Page.domContentEventFired":
-                # Reported by every target of the tab. Only the top frame's document ends its pending navigation.
+                # Sent by a frame's target. For the top target, `Page.handle` calls `top_document_parsed` instead.
                 return False
             case "Page.frameAttached" | "Page.frameDetached":
                 self.pending.discard(frame_id)

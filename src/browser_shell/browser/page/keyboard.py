@@ -13,9 +13,9 @@ from browser_shell.core.json_values import JsonObject
 from browser_shell.policy.keys import MODIFIERS, NAMED_KEYS, Chord, Key, key_of_character, parse_chord, with_shift
 
 _TEXTS = {"Enter": "\r", "Tab": ""}
-"""Characters of named keys that differ from their name."""
+"""Texts that named keys type, where they differ from `Key.key`."""
 _LEFT = 1
-"""Location of the left one of two equal modifier keys (`KeyboardEvent.location`)."""
+"""`KeyboardEvent.location` of the left key of a pair, for example of the left Shift key."""
 
 SELECT_ALL = parse_chord("Control+a")
 TO_END = parse_chord("Control+End")
@@ -32,7 +32,7 @@ class InputRequest:
 
 
 async def press(page: Page, plan: BrowserCommand) -> JsonObject:
-    """Run `press KEY`: press and release a key, in whatever element has the focus."""
+    """Run `press KEY`: press and release a key in the element that has the focus."""
     await send_input(page, chord_requests(parse_chord(plan.operands[0])))
     return {"pressed": plan.operands[0]}
 

@@ -26,7 +26,7 @@ MAX_ELEMENTS = 250_000
 """Elements of one document. Chromium needs about 2 s to capture them, and the reply has about 25 MB."""
 MAX_TEXT_CHARACTERS = 20_000_000
 THREAD_NODES = 400
-"""Nodes of a tree that is built in a worker thread. The event loop would be held about 10 µs per node."""
+"""Larger trees are built in a worker thread, because building takes about 10 µs per node."""
 _CAPTURE: JsonObject = {"computedStyles": list(STYLES)}
 
 

@@ -1,6 +1,6 @@
 """The elements of a page that can be acted on.
 
-Beside the elements with the role of a control, these are elements that the keyboard reaches, editable areas, and
+Besides the elements with the role of a control, these are elements that the keyboard reaches, editable areas, and
 elements that react to a click. Pages also listen for clicks on large containers, so a wrapper around a control is not
 a control.
 """
@@ -27,7 +27,7 @@ _NEVER_CLICKABLE = frozenset({"#document", "html", "body", "form", "label", "hea
 _SPREADS_POINTER = frozenset(
     {"html", "body", "ul", "ol", "dl", "menu", "table", "tbody", "thead", "main", "form", "svg"}
 )
-"""Containers whose hand pointer is meant for the elements inside them."""
+"""Containers on which the style `cursor: pointer` is ignored, because it applies to the elements inside them."""
 _LONG_TEXT = 200
 """Characters. An element with more text and a listener handles the clicks of everything inside it."""
 _MOST_INSIDE = 8
@@ -88,7 +88,7 @@ class Controls:
             if parent is not None and hidden[parent.index]:
                 hidden[node.index] = 1
             elif not node.is_shown and node.tag != "#document":
-                hidden[node.index] = not _stands_for_something(node)
+                hidden[node.index] = not _is_image_map_part(node)
             elif node.attributes and (node.get("aria-hidden") == "true" or "inert" in node.attributes):
                 # A picture that reacts to clicks is often hidden from screen readers, and a person clicks it.
                 hidden[node.index] = "inert" in node.attributes or not (node.is_clickable and node.has_pointer)
@@ -98,7 +98,7 @@ class Controls:
             index = node.index
             if self._hidden[index]:
                 continue
-            if node.tag[0] != "#" and self._decide(node):
+            if node.tag[0] != "#" and self._can_be_acted_on(node):
                 self._is_control[index] = 1
             parent = node.parent
             if parent is None:
@@ -109,9 +109,9 @@ class Controls:
                 if below == 1:
                     self._sole[parent.index] = index if self._is_control[index] else self._sole[index]
 
-    def _decide(self, node: Node) -> bool:
+    def _can_be_acted_on(self, node: Node) -> bool:
         if node.tag == "label":
-            return self._stands_for_hidden_field(node)
+            return self._replaces_hidden_field(node)
         role = self._names.role(node)
         inside = self._inside[node.index]
         if role in CONTROL_ROLES:
@@ -143,8 +143,8 @@ class Controls:
         sole = self.sole(node) if inside == 1 else None
         return sole is not None and sole.tag == "input" and input_type(sole) in ("checkbox", "radio")
 
-    def _stands_for_hidden_field(self, label: Node) -> bool:
-        """Whether a label is what a person clicks because its check box is not rendered."""
+    def _replaces_hidden_field(self, label: Node) -> bool:
+        """Whether a label must be clicked in place of its field, because the field is not rendered."""
         field = self._names.control_of(label)
         if field is None or input_type(field) not in ("checkbox", "radio", "file"):
             return False
@@ -184,8 +184,8 @@ def _between(inner: Node, outer: Node) -> Iterator[Node]:
         ancestor = ancestor.parent
 
 
-def _stands_for_something(node: Node) -> bool:
-    """Whether a node without a box is still part of the page: the areas of an image map."""
+def _is_image_map_part(node: Node) -> bool:
+    """Whether the node is an image map or an area of one. These have no box and can be clicked."""
     return node.tag in ("map", "area") and node.parent is not None and (node.tag == "map" or node.parent.tag == "map")
 
 

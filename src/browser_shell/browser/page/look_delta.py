@@ -15,7 +15,7 @@ from browser_shell.browser.page.look_text import AssignRef, Style, line_of, one_
 from browser_shell.core.json_values import compact_json
 
 _MAX_REMOVED = 12
-"""Removed lines that are listed. Their refs are invalid, so the number of the rest is enough."""
+"""Further removed lines are only counted. Their refs are invalid, so commands cannot use them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Delta:
 
 
 def compare(before: Sequence[Item], after: Sequence[Item], *, style: Style, assign_ref: AssignRef) -> Delta:
-    """Return each change once. Texts without a ref that only changed their node are not changes."""
+    """Return each change once. A text without a ref that moved to another node is not a change."""
     refs: dict[str, Item] = {}
 
     def line(item: Item) -> str:
@@ -57,7 +57,7 @@ def compare(before: Sequence[Item], after: Sequence[Item], *, style: Style, assi
             lines.append(f"{sign} {text}")
             if item.has_ref:
                 refs[assign_ref(item)] = item
-    left = +texts
+    left = +texts  # Drops the texts whose count is 0.
     listed = [item for item in removed if item.has_ref or left[line_of(item, "", style=style)] > 0]
     lines += [f"removed: {_removed(item, assign_ref)}" for item in listed[:_MAX_REMOVED]]
     if len(listed) > _MAX_REMOVED:

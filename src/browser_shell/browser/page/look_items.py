@@ -27,7 +27,7 @@ _MAX_OPTIONS = 12
 """Options of a select that an interactive look lists."""
 _MAX_OPTION_CHARACTERS = 40
 _HIDDEN_VALUE = "•••"
-"""Shown for every password, whatever its length."""
+"""Shown for every password, regardless of its length."""
 _LEAVES = frozenset({"select", "textarea", "video", "audio", "canvas", "input", "datalist"})
 
 _SHAPES = frozenset({"circle", "ellipse", "g", "line", "path", "polygon", "polyline", "rect", "use"})
@@ -67,7 +67,7 @@ class Item:
     lines: int = 0
     """Lines of text and controls inside the element."""
     is_required: bool = False
-    """Whether a container stays although it holds little."""
+    """Whether a container gets a line even if it has no name and few lines inside."""
 
 
 def describe_control(node: Node, tree: Tree, names: Names, *, all_options: bool) -> Item:
@@ -148,7 +148,7 @@ _ROLE_NAMES = {
     **{"img": ("image",), "summary": ("disclosuretriangle",), "color": ("colorwell",), "month": ("datetime",)},
     **{"week": ("datetime",), "date": ("date", "datetime"), "textbox": ("textbox", "searchbox")},
 }
-"""Names of roles in commands whose items have other names."""
+"""The roles of items, in lower case, that match a role in a command, where they differ from it."""
 
 
 def has_role(item: Item, role: str) -> bool:

@@ -1,7 +1,7 @@
 """Names of elements: the accessible name, else the words beside a field that a person takes for its label.
 
 The accessible name follows Accessible Name and Description Computation 1.2, with two differences. Text is taken as it
-is rendered, and the work is bounded, because a hostile page may nest labels without end.
+is rendered, and the work is bounded, because a hostile page may nest labels to any depth.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
 
 
 class Names:
-    """Computes names in one tree, each once."""
+    """Computes and caches the names of the elements of one tree."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -153,7 +153,7 @@ class Names:
         parts: list[str] = [node.text]
         length, skip_until = 0, 0
         blocks: list[int] = []
-        """Ends of the blocks around the present node."""
+        """Ends of the blocks around the current node."""
         for inner in self._visit(node):
             if inner.index < skip_until or not (inner.is_shown or with_hidden):
                 continue
@@ -176,7 +176,7 @@ class Names:
         return "".join(parts)
 
     def _part(self, inner: Node, without: frozenset[Node]) -> tuple[str, bool]:
-        """Return what an element adds to the text around it, and whether its content adds nothing more."""
+        """Return the text that an element contributes to the text around it, and whether its subtree is skipped."""
         if inner in without or inner.get("aria-hidden") == "true":
             return "", True
         if label := inner.get("aria-label"):
@@ -320,7 +320,7 @@ def _line_of(node: Node) -> Node:
 
 
 def _label_text(text: str) -> str:
-    """Return a text as a label, or '' if it is none."""
+    """Return a text as a label, or '' if it is too long or has no letter or digit."""
     words = " ".join(text.split())
     return words if words and len(words) <= _MAX_LABEL_CHARACTERS and any(map(str.isalnum, words)) else ""
 

@@ -1,4 +1,4 @@
-"""The outline of a look: which items keep a line of their own, and how deep it stands."""
+"""The outline of a look: which items get a line, and how far it is indented."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class View:
 
 
 def outline(items: list[Item], view: View) -> list[Item]:
-    """Return the items that are worth a line, with their depth."""
+    """Return the items that get a line, with their depth."""
     items = _merge_texts(_drop_labels(items))
     _count(items)
-    chosen = [item for item in items if _is_worth_a_line(item, view)]
+    chosen = [item for item in items if _gets_line(item, view)]
     _indent(chosen)
     return chosen
 
@@ -48,7 +48,7 @@ def _merge_texts(items: list[Item]) -> list[Item]:
 
 
 def _drop_labels(items: list[Item]) -> list[Item]:
-    """Leave out a text that the field before or after it has as its name."""
+    """Leave out each text that is also the name of the control before or after it."""
     kept: list[Item] = []
     for index, item in enumerate(items):
         neighbours = (*items[index + 1 : index + 2], *items[max(0, index - 1) : index])
@@ -80,7 +80,7 @@ def _close(around: list[Item]) -> None:
         around[-1].lines += item.lines + (item.kind is not Kind.CONTAINER or bool(item.name))
 
 
-def _is_worth_a_line(item: Item, view: View) -> bool:
+def _gets_line(item: Item, view: View) -> bool:
     if item.kind is not Kind.CONTAINER or item.is_required:
         return bool(item.name or item.value or item.has_ref or item.mark) or item.kind is Kind.CONTAINER
     if item.role == "Iframe":

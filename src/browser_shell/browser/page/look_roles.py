@@ -14,7 +14,7 @@ _ARIA_ROLES = words(
     "separator slider spinbutton status switch tab table tablist tabpanel term textbox timer toolbar tooltip tree "
     "treegrid treeitem"
 )
-"""Roles that an element may claim. Anything else in a `role` attribute is ignored, so a page cannot invent words."""
+"""Roles that an element may claim. Anything else in a `role` attribute is ignored, so a page cannot add role names."""
 
 _TAG_ROLES = {
     **{"article": "article", "aside": "complementary", "audio": "Audio", "blockquote": "blockquote"},
@@ -62,7 +62,7 @@ _FORMATS = {
 
 
 def role_of(node: Node, tree: Tree) -> str:
-    """Return the role of an element: its `role` attribute, else that of its tag; `generic` for an element without."""
+    """Return the role of an element: its `role` attribute, else that of its tag; `generic` if neither has one."""
     claimed = _claimed_role(node)
     if claimed is not None:
         return claimed
@@ -74,8 +74,8 @@ def role_of(node: Node, tree: Tree) -> str:
         case "select":
             return "listbox" if _shows_several_options(node) else "combobox"
         case "summary":
-            is_first = node.parent is not None and node.parent.tag == "details"
-            return "DisclosureTriangle" if is_first else "generic"
+            in_details = node.parent is not None and node.parent.tag == "details"
+            return "DisclosureTriangle" if in_details else "generic"
         case "header" | "footer":
             return "generic" if node.in_section else _TAG_ROLES[node.tag]
         case "th":
@@ -90,7 +90,7 @@ def role_of(node: Node, tree: Tree) -> str:
 
 
 def states_of(node: Node, role: str) -> list[str]:
-    """Return the states that matter to a reader, as they are printed."""
+    """Return the states of an element as they are printed."""
     found = []
     if role == "heading":
         level = node.get("aria-level") or (node.tag[1:] if node.tag[:1] == "h" else "2")

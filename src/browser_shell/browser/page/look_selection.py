@@ -1,7 +1,7 @@
 """The selection of the items of a look from the tree of a page.
 
-An interactive look has the controls, the headings, the messages, and the containers that tell equal controls apart. A
-full look has all text and structure.
+An interactive look has the controls, the headings, the messages, and the containers that distinguish controls with
+equal names. A full look has all text and structure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_MESSAGE_CHARACTERS = 300
 _MAX_MESSAGES = 20
 _MAX_NAMES = 8
 _SEPARATORS = " \t\r\n\f\N{NO-BREAK SPACE}/|<>«»\u2039\u203a·•.,;:\u2013\u2014-"
-"""Characters between other things. A text of nothing else is not shown."""
+"""A text that consists only of these characters is not shown."""
 _MAX_DIALOG_CHARACTERS = 600
 
 _LANDMARKS = words("banner complementary contentinfo form main navigation region search")
@@ -43,7 +43,7 @@ _PLAIN = _TITLES | words(
     "generic paragraph LabelText rowgroup cell gridcell columnheader rowheader term definition Pre document blockquote "
     "code EmbeddedObject"
 )
-"""Elements without a line of their own: their text stands for them."""
+"""Roles that get no line. Only the text inside such elements is shown."""
 _MESSAGE_WORDS = (
     *("alert", "error", "success", "warning", "message", "notice", "notification", "toast", "flash", "snackbar"),
     *("invalid-feedback", "help-block"),
@@ -94,8 +94,8 @@ class _Selection:
         index = self._root.index
         while index < self._root.end:
             node = self._tree.nodes[index]
-            is_leaf = self._visit(node) if self._is_visible(node) else True
-            index = node.end if is_leaf else index + 1
+            skips_subtree = self._visit(node) if self._is_visible(node) else True
+            index = node.end if skips_subtree else index + 1
         return self._items
 
     def _is_visible(self, node: Node) -> bool:
@@ -147,7 +147,7 @@ class _Selection:
         return None
 
     def _total(self, collection: Node) -> int:
-        """Count the members of a collection, up to the first level of members."""
+        """Count the members of a collection, without the members inside other members."""
         total = self._totals.get(collection)
         if total is None:
             total, index = 0, collection.index + 1
@@ -273,7 +273,7 @@ class _Selection:
         if role == "listitem" and self._view.interactive:
             name = self._text_around_controls(node) if self._controls.inside(node) else ""
         total = self._total(node) if role in ("table", "grid", "treegrid") else 0
-        silent_rows = total if self._view.interactive and total > 1 and not self._controls.inside(node) else 0
+        rows_without_controls = total if self._view.interactive and total > 1 and not self._controls.inside(node) else 0
         self._append(
             Item(
                 node=node,
@@ -281,16 +281,16 @@ class _Selection:
                 role=role,
                 name=name,
                 states=states_of(node, role),
-                mark=f"{silent_rows} rows" if silent_rows else "",
-                has_ref=role in ("Iframe", "dialog", "alertdialog") or bool(silent_rows),
-                is_required=node is self._root or bool(silent_rows) or role in ("dialog", "alertdialog"),
+                mark=f"{rows_without_controls} rows" if rows_without_controls else "",
+                has_ref=role in ("Iframe", "dialog", "alertdialog") or bool(rows_without_controls),
+                is_required=node is self._root or bool(rows_without_controls) or role in ("dialog", "alertdialog"),
             )
         )
 
     def _add_plain(self, node: Node, role: str) -> bool:
         """Add an element of a full look that is neither a control nor a container."""
         if role in _TITLES and node.parent is not None and self._names.name(node.parent):
-            return True  # The element around it has this name.
+            return True  # The element around it already has this text as its name.
         if role in _PLAIN:
             self._text = self._text if node.is_inline and node.tag not in ("br", "label") else None
             return False
@@ -304,7 +304,7 @@ class _Selection:
             self._text_until = max(self._text_until, node.end if role in NAMED_BY_CONTENT or role == "image" else 0)
         return False
 
-    def _wants_text(self, node: Node) -> bool:
+    def _shows_text(self, node: Node) -> bool:
         if not self._view.interactive:
             return True
         if node.index >= self._dialog_until or self._dialog_characters > _MAX_DIALOG_CHARACTERS:
@@ -313,7 +313,7 @@ class _Selection:
         return True
 
     def _add_text(self, node: Node) -> None:
-        if node.index < self._text_until or not (self._wants_text(node) or node is self._root):
+        if node.index < self._text_until or not (self._shows_text(node) or node is self._root):
             return
         text = readable(node.text)
         if not text.strip(_SEPARATORS):

@@ -17,7 +17,7 @@ from browser_shell.browser.page.look_items import Item, Kind
 from browser_shell.core.json_values import compact_json
 
 MAX_CHARACTERS = 24_000
-"""Size of one look as JSON. The result of a call has at most 30,000 characters."""
+"""Largest size of one look as JSON. The result of a call has at most 30,000 characters."""
 _MAX_NAME = 400
 _MAX_VALUE = 1_000
 _MAX_URL = 500
@@ -36,7 +36,7 @@ AssignRef = Callable[[Item], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """Content of lines."""
+    """Options for rendering lines."""
 
     urls: bool = False
     short: bool = False
@@ -160,7 +160,7 @@ _MAX_NAME_OF = {
 
 
 def one_line(text: str, max_characters: int) -> str:
-    """Return a text of the page as part of one line that cannot be taken for more than a text."""
+    """Return a text of the page for use inside a line. It cannot contain a line break or a ref."""
     text = text[: 2 * max_characters + 100].strip()
     text = _LINE_BREAK.sub(" ⏎ ", text)
     text = _FORGED_REF.sub(r"\1\\u003d", _UNPRINTABLE.sub("", text))

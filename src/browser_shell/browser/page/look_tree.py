@@ -2,7 +2,7 @@
 
 `DOMSnapshot.captureSnapshot` returns the flat tree: slots hold their assigned nodes, and the content of open and closed
 shadow roots stands below its host. Nodes are in document order, so a subtree is a range of the list and no function
-here recurses: a hostile page may nest its elements as deeply as it likes.
+here recurses: a hostile page may nest its elements to any depth.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ELEMENT, _TEXT = 1, 3
 _INLINE = frozenset({"inline", "contents", "inline-block", "inline-flex", "inline-grid", "ruby", "ruby-text"})
 _SECTIONING = frozenset({"article", "aside", "main", "nav", "section"})
 _UNREAD = frozenset({"script", "style", "noscript", "template", "head", "title"})
-"""Elements of HTML whose text no person reads."""
+"""HTML elements whose text is not part of the visible page."""
 _MAX_HIDDEN_CHARACTERS = 2_000
 _MAX_ANCESTORS = 100
 """Elements around a node that are searched for an id."""
@@ -39,7 +39,7 @@ _ATTRIBUTES = words(
     "alt class contenteditable controls data-icon disabled fill for height href id inert label list max min multiple "
     "name open placeholder readonly required role rows size tabindex title type value width"
 )
-"""Attributes that looks use, beside `aria-*`. The others are dropped: they may be long."""
+"""Attributes that looks use, besides `aria-*`. The others are dropped: they may be long."""
 _MAX_ATTRIBUTE_CHARACTERS = 2_000
 
 Box = tuple[float, float, float, float]
@@ -97,7 +97,7 @@ class Node:
     text: str = ""
     """A text as it is rendered, for example after `text-transform`."""
     value: str | None = None
-    """The present value of a field."""
+    """The current value of a field."""
     box: Box | None = None
     """None for an element without a box of its own, for example with `display: contents`."""
     is_checked: bool = False
@@ -110,7 +110,7 @@ class Node:
     is_shown: bool = False
     """Whether the element or a part of it is rendered."""
     in_section: bool = False
-    """Whether an element around it divides the page into parts, such as `article`."""
+    """Whether an ancestor is `main` or sectioning content, such as `article`."""
     in_disabled_fieldset: bool = False
 
     @property
@@ -152,7 +152,7 @@ class Tree:
     def by_id(self, node: Node, element_id: str) -> Node | None:
         """Return the element with this id that is nearest to the node.
 
-        A capture does not show where a shadow root begins. The nearest element is that of the same root.
+        A capture does not show where a shadow root begins. The nearest element is most likely in the same root.
         """
         found = self._by_id.get((node.frame.frame_id, element_id))
         if not found:
@@ -224,7 +224,7 @@ class _Builder:
                 self._content[parent.cdp_session, frame.owner_backend_node_id] = frame
 
     def add_frames(self, top: Frame) -> None:
-        """Add the documents of all frames. A frame interrupts the document around it."""
+        """Add the documents of all frames, each directly after its `iframe` element."""
         stack = [self._read(top, None)]
         while stack:
             for node in stack[-1]:

@@ -36,7 +36,7 @@ class LastLook:
 
 
 async def snapshot(page: Page, plan: BrowserCommand) -> JsonObject:
-    """Run `snapshot`. A look that fails keeps all refs.
+    """Run `snapshot`. All refs stay valid after a failure.
 
     Raises: ActFailed when a selector matches nothing or the page is too large, BrowserUnavailable, DevToolsError.
     """
@@ -81,7 +81,7 @@ def ref_assigner(page: Page) -> AssignRef:
 
 
 async def _keep_look(page: Page, tree: Tree) -> LastLook | None:
-    """Keep a tree for the next `--delta`, and return that of the last look at the same document."""
+    """Store a tree for the next `--delta`. Return the last look if it was at the same document."""
     loader_id = (await page.top_frame()).loader_id
     before = page.last_look
     page.last_look = LastLook(loader_id=loader_id, tree=tree) if len(tree.nodes) <= _MAX_KEPT_NODES else None
@@ -118,7 +118,7 @@ async def _select(tree: Tree, view: View) -> Sequence[Item]:
 
 
 def _delta_answer(delta: Delta, items: Sequence[Item]) -> JsonValue:
-    """Return the changes, or None when they are more than the page."""
+    """Return the changes, or None when they have more lines than the whole look."""
     if not delta.lines:
         return {"kind": "unchanged"}
     if len(delta.lines) > max(len(items), 3):

@@ -50,7 +50,7 @@ class Page:
         """The page at the last look, for the next `snapshot --delta`."""
         self.navigations = Navigations(top_frame_id=target_id)  # The id of a page target is that of its top frame.
         self.open_requests: set[str] = set()
-        """Ids of script requests that have no response yet, while `Network` is enabled."""
+        """Ids of script requests that have not ended yet, while `Network` is enabled."""
         self.dragged: JsonObject | None = None
         """Data of a drag that Chromium reported instead of starting it, while drags are intercepted."""
         self._devtools = devtools
@@ -58,7 +58,7 @@ class Page:
         self._top_session = cdp_session
         self._sessions = [cdp_session]
         self._frames: Sequence[Frame] | None = None
-        """None when they have changed since they were fetched."""
+        """None until they are fetched, and after an event that may have changed them."""
         self._frames_version = 0
         self._contexts: dict[tuple[str, str], int] = {}
         """Execution context of the isolated world, by frame id and loader id."""
@@ -66,7 +66,7 @@ class Page:
 
     @classmethod
     async def attach(cls, devtools: DevTools, target_id: str, refs: RefTable, output: OutputSection) -> Page:
-        """Raises: BrowserUnavailable, DevToolsError when the tab is gone."""
+        """Attach to a tab. Raises: BrowserUnavailable, DevToolsError when the tab is gone."""
         reply = await devtools.call("Target.attachToTarget", {"targetId": target_id, "flatten": True})
         page = cls(devtools, target_id=target_id, cdp_session=str(reply["sessionId"]), refs=refs, output=output)
         page._prepare(page._top_session)
@@ -94,7 +94,7 @@ class Page:
 
     def _prepare(self, cdp_session: str) -> None:
         self.post("Page.enable", session=cdp_session)
-        # Runs before the scripts of the page, so that its event listeners are the first ones.
+        # The library runs before the scripts of the page, so that its event listeners are called first.
         self.post(
             "Page.addScriptToEvaluateOnNewDocument",
             {"source": library(), "worldName": WORLD, "runImmediately": True},
@@ -264,7 +264,7 @@ class Page:
                 session=frame.cdp_session,
             )
             context = int(str(created["executionContextId"]))
-            # A document that was there before the tab was attached may lack the library.
+            # A document that was loaded before the tab was attached may lack the library.
             await self.send(
                 "Runtime.evaluate",
                 {"expression": library(), "contextId": context},

@@ -208,7 +208,7 @@ def _hidden(element: Element) -> ActFailed:
     return ActFailed(
         ErrorCode.COMMAND_FAILED,
         f"{element.label} is not visible, so there is no picture of it",
-        advice="Do first what shows it, for example open its menu or section.",
+        advice="First do what shows it, for example open its menu or section.",
     )
 
 

@@ -20,13 +20,13 @@ from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.core.json_values import JsonObject
 
 _STILL_MS = 1_000
-"""Time that a moving element has to stop before it is clicked while it moves."""
+"""How long to wait for a moving element to stop. After that it is clicked even if it still moves."""
 _STEADY_MS = 500
-"""Time that an element has to get a size, for example while its picture loads, and that animations have to end."""
+"""How long to wait until an element has a size, for example while its picture loads, and until animations end."""
 _FRAME_TRIES = 10
 _FRAME_PAUSE_SECONDS = 0.03
 _UNCOVERED_SECONDS = 0.8
-"""Time in which a covered element may become free."""
+"""How long to wait until a covered element is no longer covered."""
 _DRAG_STEPS = 12
 _DRAG_START_STEP = 2
 _DRAG_START_SECONDS = 0.05
@@ -105,7 +105,7 @@ async def drag(page: Page, plan: BrowserCommand) -> JsonObject:
     first, second = [await page.element(selector) for selector in plan.operands]
     await point_of(page, second)
     start = await point_of(page, first)
-    # The second element may have been scrolled away again. Its position is then taken while the drag is under way.
+    # Scrolling to the first element may have moved the second one, so its position is read again without scrolling.
     end = await _point_without_scrolling(page, second)
     await first.call("function () { browserShell.arm(this) }")
     await _drag(page, start, end)
@@ -122,12 +122,12 @@ async def click_element(
     """
     point = await point_of(page, element, offset=offset)
     await _move(page, point)
-    # The mouse may have opened or moved something.
+    # The mouse move may have opened or moved something.
     again = await point_of(page, element, offset=offset, scroll=False)
     if not again.is_close_to(point):
         await element.call("function (ms) { return browserShell.waitUntilStill(this, ms) }", _STILL_MS)
         await _move(page, await point_of(page, element, offset=offset))
-        # A page that moves the element at each move of the mouse gets no click for another element.
+        # The page may move the element on every mouse move. The old position may then be that of another element.
         again = await point_of(page, element, offset=offset, scroll=False)
     await element.call("function () { browserShell.arm(this) }")
     await _press(page, again, clicks=clicks)
@@ -144,7 +144,7 @@ async def point_of(
     if scroll:
         await _scroll_into_view(page, element)
     try:
-        return await _located(page, element, offset)
+        return await _locate_steady(page, element, offset)
     except ActFailed as problem:
         if not scroll or problem.code is not ErrorCode.ELEMENT_COVERED:
             raise
@@ -154,24 +154,24 @@ async def point_of(
                 f"function () {{ browserShell.viewOf(this).scrollIntoView({{block: '{block}', behavior: 'instant'}}) }}"
             )
             with suppress(ActFailed):
-                return await _located(page, element, offset)
-        return await _located_when_uncovered(page, element, offset)
+                return await _locate_steady(page, element, offset)
+        return await _locate_when_uncovered(page, element, offset)
 
 
-async def _located_when_uncovered(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
-    """Locate an element that another one covers for a short time, for example a list that closes."""
+async def _locate_when_uncovered(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
+    """Locate an element that is covered for a short time, for example by a list that closes."""
     end = anyio.current_time() + _UNCOVERED_SECONDS
     while True:
         try:
-            return await _located(page, element, offset)
+            return await _locate_steady(page, element, offset)
         except ActFailed as problem:
             if problem.code is not ErrorCode.ELEMENT_COVERED or anyio.current_time() >= end:
                 raise
         await anyio.sleep(_FRAME_PAUSE_SECONDS)
 
 
-async def _located(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
-    """Locate an element. The documents around a frame scroll some time later than the frame itself."""
+async def _locate_steady(page: Page, element: Element, offset: tuple[int, int] | None) -> Point:
+    """Locate an element after it stops moving. The documents around a frame scroll later than the frame itself."""
     await element.call("function (ms) { return browserShell.untilSteady(this, ms) }", _STEADY_MS)
     point = await _locate(page, element, offset)
     for _ in range(_FRAME_TRIES if element.frame.parent_id else 0):
@@ -188,7 +188,7 @@ async def _scroll_into_view(page: Page, element: Element) -> None:
             "DOM.scrollIntoViewIfNeeded", {"objectId": element.object_id}, session=element.frame.cdp_session
         )
     except DevToolsError:
-        return  # The element has no box, or is gone: `_locate` finds out which.
+        return  # The element has no box or is gone. `_locate` reports which.
 
 
 async def _point_without_scrolling(page: Page, element: Element) -> Point:
@@ -226,7 +226,7 @@ def _unreachable(element: Element, found: JsonObject) -> ActFailed:
             return ActFailed(
                 ErrorCode.COMMAND_FAILED,
                 f"{name} is disabled",
-                advice="Do first what enables it, for example fill in the required fields; then repeat the command.",
+                advice="First do what enables it, for example fill in the required fields; then repeat the command.",
             )
         case "covered":
             return ActFailed(ErrorCode.ELEMENT_COVERED, f"{name} is covered by {found.get('by')}")
@@ -241,13 +241,13 @@ def _unreachable(element: Element, found: JsonObject) -> ActFailed:
             return ActFailed(
                 ErrorCode.COMMAND_FAILED,
                 f"{name} lies outside of the visible part of the page and cannot be scrolled into view",
-                advice="Do first what moves it into view, for example open the menu that contains it.",
+                advice="First do what moves it into view, for example open the menu that contains it.",
             )
         case _:
             return ActFailed(
                 ErrorCode.COMMAND_FAILED,
                 f"{name} is not visible",
-                advice="Do first what shows it, for example open its menu or section, then take a new snapshot.",
+                advice="First do what shows it, for example open its menu or section; then take a new snapshot.",
             )
 
 
@@ -316,7 +316,7 @@ async def _verify_click(element: Element, *, clicks: int) -> None:
     """Compare the mouse events that the page received with the clicks that were sent. Raises: ActFailed."""
     try:
         if await element.call(_TAKES_PRESS_ONLY):
-            return  # Its own menu or document takes the press, so no click event is expected.
+            return  # The menu of a select, or the document in a frame, receives the press. No click event is expected.
         names = ["mousedown", "mouseup", "click", "dblclick", "pointerdown", "pointerup"]
         seen = await element.call("function (...names) { return names.map((n) => browserShell.events(n)) }", *names)
         connected = await element.call("function () { return browserShell.viewOf(this).isConnected }")

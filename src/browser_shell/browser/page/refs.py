@@ -10,12 +10,12 @@ from browser_shell.browser.page.frames import Frame
 from browser_shell.core.errors import ActFailed, ErrorCode
 
 _MAX_REFS = 50_000
-"""Older refs are forgotten first."""
+"""Beyond this number, the oldest refs are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRef:
-    """The node that a ref was given to. It is never replaced by another node that looks the same."""
+    """The node that a ref was given to. A ref never moves to another node, even to one with the same role and name."""
 
     ref: str
     frame_id: str

@@ -20,7 +20,7 @@ _EDGES = {"up": "top", "down": "bottom", "left": "left edge", "right": "right ed
 _MAX_FRAMES = 8
 _DESCRIBE = "function () { return browserShell.fields.describeTag(this) }"
 _IS_FRAME = "function () { return browserShell.fields.kindOf(this) === 'frame' }"
-# The first listener of the window keeps the event, and the last one keeps the window from scrolling.
+# The first listener of the window stores the event. The last one prevents the window from scrolling.
 _WATCH_WHEEL = """function () {
   const state = (browserShell.wheel = { event: null, isOurs: false });
   const first = (event) => { state.event = event };
@@ -46,7 +46,7 @@ _VISIBLE_AREA = """function () {
 
 
 async def scroll(page: Page, plan: BrowserCommand) -> JsonObject:
-    """Run `scroll [DIRECTION] [PX] [-s SEL]`: scroll what contains the element, or the page."""
+    """Run `scroll [DIRECTION] [PX] [-s SEL]`: scroll the nearest scrollable ancestor, or the page."""
     direction = plan.operands[0] if plan.operands else "down"
     pixels = int(plan.operands[1]) if len(plan.operands) > 1 else _DEFAULT_PIXELS
     right, down = (part * pixels for part in _DIRECTIONS[direction])
@@ -91,9 +91,9 @@ async def _scroll_around(page: Page, element: Element, right: int, down: int) ->
     moved = await _scroll(page, content, None, right, down) if content is not None else None
     if moved is not None:
         return await _in_frame(moved, element)
-    by_script = await _turn_wheel(page, element, right, down)
-    if by_script is not None:
-        return by_script
+    moved = await _scroll_or_turn_wheel(page, element, right, down)
+    if moved is not None:
+        return moved
     while True:
         moved = await _scroll(page, element.frame, element, right, down)
         owner = await page.owner(element.frame)
@@ -104,10 +104,10 @@ async def _scroll_around(page: Page, element: Element, right: int, down: int) ->
         element = owner
 
 
-async def _turn_wheel(page: Page, element: Element, right: int, down: int) -> JsonObject | None:
-    """Turn the mouse wheel over an element that no scrollable element contains.
+async def _scroll_or_turn_wheel(page: Page, element: Element, right: int, down: int) -> JsonObject | None:
+    """Scroll a scrollable ancestor other than the window. Without one, turn the mouse wheel over the element.
 
-    Returns the answer when a script of the page has handled the event, as in code editors and maps.
+    Return the answer, or None when no script of the page handled the wheel event, as code editors and maps do.
     """
     result = await element.call(load_script("scroll"), right, down, False)
     if not isinstance(result, dict) or not result.get("byScript"):

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 _MAX_CANDIDATES = 20
 _APPEAR_SECONDS = 0.5
-"""Time that an element has to appear, for example after the step before."""
+"""How long to wait for an element to appear, for example after the previous step."""
 _POLL_SECONDS = 0.1
 
 
 async def find_element(page: Page, selector: str) -> Element:
     """Return the element that a selector names, the first visible one in document order, frames included.
 
-    An element that is not there yet gets some time. Raises: ActFailed when nothing matches, or when a ref is not valid
-    any more.
+    Waits up to 0.5 s for an element that is missing. Raises: ActFailed when nothing matches, or when a ref is not
+    valid any more.
     """
     if selector.startswith("@"):
         return await page.element_of_ref(selector)
@@ -74,8 +74,8 @@ async def _find_in_frames(page: Page, selector: str) -> Element | None:
             if element is None:
                 continue
             if kind == "text":
-                rivals = await page.call_function(frame, load_script("find"), kind, wanted, "rivals")
-                _note_choice(page, selector, count=int(str(rivals)))
+                matches = await page.call_function(frame, load_script("find"), kind, wanted, "equal matches")
+                _note_choice(page, selector, count=int(str(matches)))
             return element
     return None
 
@@ -107,7 +107,7 @@ def _note_choice(page: Page, selector: str, *, count: int) -> None:
 
 @contextmanager
 def _selector_errors(selector: str) -> Iterator[None]:
-    """Raise the error of a selector that the browser cannot parse with the code of a wrong argument."""
+    """Raise INVALID_ARGUMENTS for a selector that the browser cannot parse."""
     try:
         yield
     except ActFailed as problem:
@@ -129,7 +129,7 @@ def _kind(selector: str) -> tuple[str, str]:
 
 
 async def _items_by_role(page: Page, wanted: RoleSelector) -> list[Item]:
-    """Return what a look shows with this role: the items with exactly this name, else those that contain it."""
+    """Return the items of a look with this role: those with exactly this name, else those that contain it."""
     tree = await capture_tree(page)
     items = await to_thread.run_sync(select_items, tree, View())
     items = [item for item in items if has_role(item, wanted.role)]

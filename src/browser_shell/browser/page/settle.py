@@ -1,7 +1,7 @@
 """Wait for the effect of an act, and report what changed.
 
 A started navigation is waited for. Otherwise the wait ends with the first change of the document, or after 100 ms.
-Before a further step of the same call, the page also gets time to become quiet.
+Before a further step of the same call, the wait continues until the page is quiet, for a bounded time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from browser_shell.core.errors import ActFailed
 from browser_shell.core.json_values import JsonObject
 
 FIRST_CHANGE_MS = 100
-"""Time for the first change of an act."""
+"""How long to wait for the first change after an act."""
 _QUIET_MS = 80
 _QUIET_CAP_MS = 1_000
 _NAVIGATION_SECONDS = 10.0
@@ -54,7 +54,7 @@ class ChangeWatch:
         self._started = page.navigations.started
 
     async def settle(self, *, waits_for_change: bool, quiet: bool) -> Change:
-        """Wait as described above. Without `waits_for_change`, do not wait for a first change.
+        """Wait as described at the top of this module. Without `waits_for_change`, do not wait for a first change.
 
         Raises: BrowserUnavailable.
         """
@@ -124,7 +124,7 @@ async def wait_for_documents(page: Page) -> bool:
 
 
 async def wait_for_next_document(page: Page, documents: int, *, seconds: float) -> bool:
-    """Wait for a document that the tab shows next, if its navigation begins within some seconds.
+    """Wait for the next document of the tab, if its navigation begins within `seconds`.
 
     `documents` is `page.navigations.documents` before the act. Return whether there is a new document.
     """

@@ -22,11 +22,11 @@ _IS_LARGE = """function () {
   return box.width >= 100 && box.height >= 50 && browserShell.isVisible(this);
 }"""
 FIRST_CONTROLS_MS = 3_000
-"""Time that a page has to show its first controls after it was opened."""
+"""How long to wait for the first controls of a page after it was opened."""
 
 
 async def wait(page: Page, plan: BrowserCommand) -> JsonObject:
-    """Run `wait MS`, `wait CSS [--state visible|hidden]` or `wait --text TEXT`. Raises: ActFailed after the time."""
+    """Run `wait MS`, `wait CSS [--state visible|hidden]` or `wait --text TEXT`. Raises: ActFailed on timeout."""
     if "text" in plan.options:
         return await _wait_for_text(page, plan)
     if plan.operands[0].isascii() and plan.operands[0].isdigit():
@@ -59,9 +59,9 @@ async def _wait_for_element(page: Page, plan: BrowserCommand) -> JsonObject:
 
 
 async def wait_for_first_controls(page: Page) -> bool:
-    """Wait until the page and its visible frames show something to act on or have become quiet.
+    """Wait until the page and its visible frames show controls or are quiet.
 
-    Return whether all have.
+    Return whether this is so in all of them.
     """
     end = anyio.current_time() + FIRST_CONTROLS_MS / 1000
     ready: list[bool] = []
@@ -73,7 +73,7 @@ async def wait_for_first_controls(page: Page) -> bool:
             if owner is None or await owner.call(_IS_LARGE):
                 ready.append(bool(await page.call_function(frame, load_script("first_controls"), max(rest_ms, 1))))
         except (DevToolsError, ActFailed):
-            ready.append(False)  # The page went on to another document.
+            ready.append(False)  # The page navigated to another document.
 
     await wait_in(await page.top_frame())
     async with anyio.create_task_group() as tasks:
@@ -87,14 +87,14 @@ async def _until(
 ) -> None:
     """Call a page function in each frame until one returns true, or with `any_frame` off until all have.
 
-    A frame whose document is replaced is documents again. Raises: ActFailed after the time.
+    After a document is replaced, all frames are tested again. Raises: ActFailed when the time is over.
     """
     end = anyio.current_time() + page.seconds_left
     while (rest_ms := int((end - anyio.current_time()) * 1000)) > 0:
         results: dict[str, bool] = {}
         frames = await page.frames()
 
-        async def ask(frame: Frame, scope: anyio.CancelScope, rest_ms: int, results: dict[str, bool]) -> None:
+        async def wait_in(frame: Frame, scope: anyio.CancelScope, rest_ms: int, results: dict[str, bool]) -> None:
             function, *args = request()
             try:
                 results[frame.frame_id] = bool(await page.call_function(frame, str(function), *args, rest_ms))
@@ -114,7 +114,7 @@ async def _until(
                 tasks.start_soon(watch_frames, tasks.cancel_scope, documents)
                 async with anyio.create_task_group() as waits:
                     for frame in frames:
-                        waits.start_soon(ask, frame, waits.cancel_scope, rest_ms, results)
+                        waits.start_soon(wait_in, frame, waits.cancel_scope, rest_ms, results)
                 tasks.cancel_scope.cancel()
         done = any(results.values()) if any_frame else len(results) == len(frames) and all(results.values())
         if done:

@@ -1,5 +1,5 @@
-// Draw a frame and a ref over each control. Returns the element that holds the drawing.
-// A popover stands above everything, also above modal dialogs. Boxes are relative to the picture at (left, top).
+// Draw a border and a ref over each control. Returns the element that holds the drawing.
+// A popover is above everything else, including modal dialogs. Boxes are relative to the picture at (left, top).
 function (annotations, left, top) {
   const host = document.createElement("div");
   host.popover = "manual";

@@ -44,7 +44,7 @@
     return state === "mixed" ? "mixed" : state === "true";
   };
 
-  // A check box that a page hides, so that the mouse cannot hit it, in order to draw its own.
+  // Whether the mouse cannot reach the check box, because the page hides it and draws its own.
   const isConcealed = (element) => {
     const box = element.getBoundingClientRect();
     return box.width <= 4 || box.height <= 4 || !isVisible(element);

@@ -83,9 +83,9 @@
     const problem = takeFocus(field);
     if (problem && problem.problem !== "focus") return problem;
     if (field.matches(":disabled") || field.readOnly) return { problem: "changed on focus" };
-    // This world has the setter of the browser. Frameworks replace it in the page's world to notice changes.
+    // This world has the setter of the browser. Frameworks replace it in the page's world to detect changes.
     field.value = text;
-    const value = field.value; // In the form of the browser: seconds of zero are left out, for example.
+    const value = field.value; // Normalised by the browser, for example without zero seconds.
     field.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
     field.dispatchEvent(new Event("change", { bubbles: true }));
     await nextTask();
@@ -142,7 +142,7 @@
   };
 
   // Replace the selected text in the same task in which the focus is checked. Nothing can move the focus in between, so
-  // that a password cannot reach another field. The command raises the trusted events of an editing user.
+  // that a password cannot reach another field. `execCommand` fires trusted input events.
   const replaceText = (field, text) => {
     if (text === "" && field.value === "" && !field.validity.badInput) return null;
     const inputType = text ? "insertText" : "deleteContentBackward";
@@ -160,7 +160,7 @@
     return null;
   };
 
-  // A field that cannot be seen: it receives keys for another part of the page, for example a terminal.
+  // Whether the field receives keys for another part of the page, for example a terminal, and is itself not visible.
   const isSink = (field) => {
     if (isProxy(field) || takesKeys(field)) return true;
     if (!(field instanceof HTMLInputElement) || isSecret(field)) return false;

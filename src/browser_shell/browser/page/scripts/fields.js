@@ -117,7 +117,7 @@
 
   const KEY_ROLES = ["", "application", "grid", "gridcell", "listbox", "menu", "textbox", "tree", "treegrid"];
 
-  // An element with keys of its own, for example a grid or a drawing area. It has no value to read back.
+  // Whether the element handles keys itself, for example a grid or a drawing area. It has no value to read back.
   const takesKeys = (element) =>
     kindOf(element) === "terminal" ||
     (kindOf(element) === "other" &&
@@ -125,7 +125,7 @@
       !element.matches("a, summary, label") &&
       KEY_ROLES.includes(roleOf(element)));
 
-  // --- Refusals: nothing is touched before these pass ---------------------------------------------------------------
+  // --- Checks that run before anything is changed -------------------------------------------------------------------
 
   // Why an element cannot be operated at all; null when it can.
   const obstacle = (element, { hidden = false } = {}) => {
@@ -187,7 +187,7 @@
   const rangeOf = (field) => `a number from ${field.min || 0} to ${field.max || 100} in steps of ${field.step || 1}`;
 
   const refusal = (field, text) => {
-    isSecret(field); // Before the page can change it.
+    isSecret(field); // Registers a secret field before the page can change its type.
     const kind = kindOf(field);
     if (kind === "frame") return { problem: "frame" };
     if (kind === "hidden") return { problem: "invisible" };
@@ -242,7 +242,7 @@
   };
 
   const GUARDED_EVENTS = ["keydown", "keypress", "beforeinput", "textInput"];
-  const GUARD_MS = 3_000; // Without an event; ends the guard of a command that was cancelled.
+  const GUARD_MS = 3_000; // The guard expires after this time without an event, in case its command was cancelled.
   let guard = null;
 
   // Discards input that was meant for one field when another element has the focus.
@@ -257,7 +257,7 @@
   };
   for (const type of GUARDED_EVENTS) addEventListener(type, onGuardedEvent, true);
 
-  // Let input through to this field only; to no field of this document without one.
+  // Let input through to `field` only, or to no element of this document if `field` is null.
   const guardInput = (field) => {
     guard = { field: field || null, until: performance.now() + GUARD_MS, blocked: 0, on: "" };
   };

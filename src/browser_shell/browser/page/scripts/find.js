@@ -1,5 +1,5 @@
 // Find elements by CSS, XPath or text in one document, open shadow roots included. Visible elements come first.
-// mode: "first" returns an element or null, "count" a number, "rivals" the number of visible elements that match as well
+// mode: "first" returns an element or null, "count" a number, "equal matches" the number of visible elements that match as well
 // as the first: those with exactly the wanted text, else all.
 function (kind, wanted, mode) {
   const { isVisible } = browserShell;
@@ -47,7 +47,7 @@ function (kind, wanted, mode) {
         fold(normal(element.textContent)) === text || names(element).some((name) => fold(name) === text);
       const found = [...new Set([...inText, ...inName])];
       const best = found.filter(exact);
-      if (mode === "rivals" && best.some(isVisible)) return best;
+      if (mode === "equal matches" && best.some(isVisible)) return best;
       if (found.length) return [...best, ...found.filter((element) => !exact(element))];
     }
     return [];
@@ -55,6 +55,6 @@ function (kind, wanted, mode) {
 
   const found = { css: byCss, xpath: byXPath, text: byText }[kind]();
   if (mode === "count") return found.length;
-  if (mode === "rivals") return found.filter(isVisible).length;
+  if (mode === "equal matches") return found.filter(isVisible).length;
   return found.find(isVisible) || found[0] || null;
 }

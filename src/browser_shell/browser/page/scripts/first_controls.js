@@ -1,6 +1,7 @@
-// Wait until the page shows a control, or until a page without controls has been quiet for a while. An application that
-// loads its content by script shows a frame of menus first: it must have been quiet, too, for a bounded time.
-// Returns whether this happened in time.
+// Wait until the page shows a control, or until a page without controls has been quiet for QUIET_MS.
+// An application that loads its content by script often shows only its menus at first. Its controls count when the page
+// has been quiet for QUIET_MS, or SETTLE_MS after the first control appeared.
+// Returns whether the page showed a control or became quiet in time.
 async function (milliseconds) {
   const { isVisible, nextFrame } = browserShell;
   const CONTROLS =

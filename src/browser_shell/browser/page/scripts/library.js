@@ -1,5 +1,5 @@
 // Functions shared by all page functions, installed once per document as `browserShell`.
-// Runs in an isolated world: it sees the same DOM as the page, and the page sees none of this.
+// Runs in an isolated world: it shares the DOM with the page, and the page cannot access its functions.
 (() => {
   // The first document of a frame may be replaced while its window stays.
   if (globalThis.browserShell?.document === document) return;
@@ -60,21 +60,21 @@
     [0.5, 0.5], [0.25, 0.5], [0.75, 0.5], [0.5, 0.25], [0.5, 0.75], [0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9],
   ];
 
-  // Whether an element is the visible frame around a field that lies behind it, and of no other control. Components draw
-  // such frames, for example the select of Shoelace.
-  const FRAME_LEVELS = 3;
-  const isFrameOf = (field, hit) => {
+  // Whether `hit` is a box that a component draws around and over its field, for example the select of Shoelace. A box
+  // that contains another control is not one.
+  const FIELD_BOX_LEVELS = 3;
+  const isBoxOf = (field, hit) => {
     if (!isField(field) || !hit || hit === field) return false;
     let around = field;
-    for (let level = 0; level < FRAME_LEVELS && around && around !== hit; level++) around = parentOf(around);
+    for (let level = 0; level < FIELD_BOX_LEVELS && around && around !== hit; level++) around = parentOf(around);
     const isOther = (control) => control !== field && control.ariaHidden !== "true" && isVisible(control);
     return around === hit && ![...hit.querySelectorAll("input, textarea, select, button, a[href]")].some(isOther);
   };
 
-  // Whether a click on `hit` is a click on the target: inside it, on the label of the field, or on its frame.
+  // Whether a click on `hit` is a click on the target: inside it, on the label of the field, or on its box.
   const receives = (target, hit) => {
     if (!hit) return false;
-    if (contains(target, hit) || isFrameOf(target, hit)) return true;
+    if (contains(target, hit) || isBoxOf(target, hit)) return true;
     for (let next = hit; next; next = parentOf(next)) {
       if (next instanceof HTMLLabelElement) return next.control === target;
     }
@@ -163,7 +163,7 @@
     return { x: outerX, y: outerY };
   };
 
-  // The element at a point of the viewport; for a frame also the point inside it.
+  // The innermost element at a point of the viewport, also inside open shadow roots; null outside of the viewport.
   const elementAt = (x, y) => {
     if (x >= innerWidth || y >= innerHeight) return null;
     let hit = document.elementFromPoint(x, y);
@@ -176,7 +176,7 @@
   const STYLED_MS = 100;
   let styledAt = -Infinity; // The last change of a style attribute. Scripts animate with them.
 
-  // Whether something on the page moves that will stop.
+  // Whether an animation runs that will end.
   const isAnimated = () =>
     document.getAnimations().some(({ playState, effect }) =>
       playState === "running" && effect?.getComputedTiming().endTime < Infinity);
@@ -186,7 +186,7 @@
     return `${left},${top},${width},${height}`;
   };
 
-  // Wait, for a bounded time, until an element that is not hidden has a size, and until the page does not move it.
+  // Wait, for a bounded time, until an element that is not hidden has a size and the page no longer moves it.
   const untilSteady = async (element, milliseconds) => {
     const end = performance.now() + milliseconds;
     while (!boxes(element).length && viewOf(element).checkVisibility() && performance.now() < end) await nextFrame();
@@ -199,7 +199,7 @@
     }
   };
 
-  // Wait until the element has the same box in two frames of the animation, for a bounded time.
+  // Wait until the element has the same box in two animation frames, for a bounded time.
   const waitUntilStill = async (element, milliseconds) => {
     const start = performance.now();
     let before = null;
@@ -217,11 +217,11 @@
 
   // --- Changes: what happened since an act began --------------------------------------------------------------------
 
+  // A node that changed NOISE_COUNT times in NOISE_MS before the act changes without it, for example a clock.
   const NOISE_MS = 1500;
   const NOISE_COUNT = 3;
   const SAME_TASK_MS = 5;
   const MAX_NOTED = 1000;
-  // A node that changed this often before the act changes by itself, for example a clock.
   const ATTRIBUTES = [
     "hidden", "disabled", "open", "checked", "class", "value", "src", "href", "selected", "readonly", "title",
     "aria-expanded", "aria-checked", "aria-selected", "aria-hidden", "aria-pressed", "aria-current", "aria-label",
@@ -243,7 +243,7 @@
 
   const remember = (element, now) => {
     const times = history.get(element) || [];
-    // What the parser adds is no noise, and changes of one task count once.
+    // Nodes that the parser adds are not counted, and the changes of one task count once.
     if (document.readyState === "loading" || now - (times.at(-1) ?? -Infinity) < SAME_TASK_MS) return;
     history.set(element, [...times, now].slice(-NOISE_COUNT));
   };
@@ -263,7 +263,7 @@
     }
   };
 
-  // Attributes of a style change all the time during animations. Only what shows or hides the element counts.
+  // Animations change the style attribute constantly. Only `display` and `visibility` are compared.
   const displayOf = (style) => ((style || "").match(DISPLAY) || []).join();
 
   const observeRoot = (root) => {
@@ -284,7 +284,7 @@
     if (!POINTER_EVENTS.includes(event.type)) return;
     const path = event.composedPath();
     const reached =
-      Boolean(watch.target) && (path.some((node) => node === watch.target) || isFrameOf(watch.target, path[0]));
+      Boolean(watch.target) && (path.some((node) => node === watch.target) || isBoxOf(watch.target, path[0]));
     const label = path.find((node) => node instanceof HTMLLabelElement);
     const known = watch.events.find((entry) => entry.event === event);
     if (known) {
@@ -306,7 +306,7 @@
 
   // Begin to record changes, and the mouse events that reach `target`.
   const arm = (target) => {
-    for (const [element, time] of watch?.noted || []) remember(element, time); // Before the act itself.
+    for (const [element, time] of watch?.noted || []) remember(element, time); // Before the act.
     disarm();
     const roots = target ? shadowRootsAround(target) : [];
     for (const root of roots) for (const type of POINTER_EVENTS) root.addEventListener(type, onEvent, true);
@@ -349,7 +349,8 @@
     };
   };
 
-  // Wait for the first change, at most `first` milliseconds; with `quiet`, until nothing has changed for that long.
+  // Wait for the first change, at most `first` milliseconds; with `quiet`, until nothing has
+  // changed for `quiet` milliseconds. Never longer than `cap` milliseconds.
   const settle = (first, quiet, cap) =>
     new Promise((resolve) => {
       const current = watch; // A later act may begin before this wait has ended.
@@ -384,8 +385,8 @@
       setTimeout(resolve, 50); // A hidden tab gets no animation frames.
     });
 
-  // Resolve to true when `test` holds, or to false after the time is over.
-  // Tested after each change of the document, or with `everyFrame` in each frame of the animation.
+  // Resolve to true when `test` holds, or to false when the time is over.
+  // `test` runs after each change of the document, or with `everyFrame` in each animation frame.
   const until = async (test, milliseconds, everyFrame = false) => {
     const end = performance.now() + milliseconds;
     let wake = () => {};
@@ -396,7 +397,7 @@
         const rest = end - performance.now();
         if (rest <= 0) return false;
         if (!everyFrame) await new Promise((resolve) => { wake = resolve; setTimeout(resolve, Math.min(rest, 500)); });
-        if (!test()) await nextFrame(); // At most one test per frame of the animation, and a last one after it.
+        if (!test()) await nextFrame(); // At most one test per animation frame, and one more after the last frame.
       }
       return true;
     } finally {

@@ -1,4 +1,4 @@
-// What a DOM snapshot does not tell, and how large it would be.
+// Facts that a DOM snapshot does not contain, and the size of the document.
 function () {
   const dialogs = [...document.querySelectorAll("dialog[open]")];
   return {

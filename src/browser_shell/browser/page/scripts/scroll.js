@@ -1,7 +1,7 @@
 // Scroll the nearest scrollable ancestor of `this`, or the main scroller of the document when `this` is the window.
-// Returns {moved, position, max, of}, or null when nothing here can be scrolled in this direction. An element that has no
-// scrollable ancestor but the window may be scrolled by a script: the result is then {byScript, of}, unless the window is
-// allowed.
+// Returns {moved, position, max, of}, or null when nothing here can be scrolled in this direction. Without
+// `allowsWindow`, the result for an element whose only scrollable ancestor is the window is {byScript, of}: a script of the
+// page may scroll it.
 function (right, down, allowsWindow) {
   const { parentOf } = browserShell;
   const { describeTag, search } = browserShell.fields;

@@ -5,7 +5,7 @@ async function (passage) {
 
   const words = (text) => text.replace(/\s+/g, " ").trim();
 
-  // Editors follow the selection by its event and use it in a task after it. An equal selection has no event.
+  // Editors handle `selectionchange` and use the selection in a later task. An unchanged selection fires no event.
   const noticed = new Promise((resolve) => {
     document.addEventListener("selectionchange", () => setTimeout(resolve, 20), { once: true, capture: true });
     setTimeout(resolve, 100);
