@@ -45,6 +45,36 @@ def test_back_and_forward_navigate_in_the_history(browser: Session, site: Site) 
     assert browser.ok("get", "title")["title"] == "second"
 
 
+def test_back_and_forward_without_a_page_in_the_history_are_errors(browser: Session, site: Site) -> None:
+    browser.ok("open", site.watch("").url)
+    forward = browser.run("forward")
+    assert browser.ok("back")["url"] == "about:blank"
+    for outcome in (forward, browser.run("back")):
+        assert (outcome.exit_code, outcome.meta["name"]) == (1, "COMMAND_FAILED")
+        assert "history of this tab" in outcome.stderr
+
+
+@pytest.mark.parametrize("resource", ["<img src=/slow/60>", "<iframe src=/slow/60></iframe>"])
+def test_open_reports_a_page_whose_resources_do_not_arrive(browser: Session, site: Site, resource: str) -> None:
+    page = site.watch(f"<button id=b onclick=\"report('alive')\">b</button>{resource}", title="half")
+    opened = browser.run("open", page.url)
+    assert opened.data == {"url": page.url, "title": "half"}
+    assert "NOTE: the page is still loading" in opened.stderr
+    assert opened.seconds < 20
+    browser.ok("click", "#b")
+    page.wait_for("alive")
+    assert browser.ok("open", "about:blank")["url"] == "about:blank"
+
+
+def test_open_reports_a_page_whose_script_does_not_arrive(browser: Session, site: Site) -> None:
+    page = site.watch("<button id=b onclick=\"report('alive')\">b</button><script src=/slow/60></script>", title="half")
+    opened = browser.run("open", page.url, timeout=8)
+    assert opened.data == {"url": page.url, "title": "half"}
+    assert "NOTE: the page is still loading" in opened.stderr
+    browser.ok("click", "#b")
+    page.wait_for("alive")
+
+
 def test_back_to_the_empty_page_succeeds(browser: Session, site: Site) -> None:
     browser.ok("open", site.watch("").url)
     assert browser.ok("back")["url"] == "about:blank"

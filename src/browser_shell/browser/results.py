@@ -19,7 +19,7 @@ _NO_BROWSER = (
 """Substrings of driver errors that mean that the browser has ended. The errors contain ports and addresses, so clients
 receive another message."""
 
-_NAVIGATION = frozenset({"open", "back", "forward", "reload"})
+NAVIGATION = frozenset({"open", "back", "forward", "reload"})
 
 _READING = frozenset({"get", "is", "find", "snapshot", "wait", "screenshot", "pdf"})
 """Commands whose data may have a URL although nothing changed."""
@@ -36,7 +36,7 @@ def shows_new_document(plan: BrowserCommand, result: CommandResult) -> bool:
         return False
     if plan.name == "tab":
         return plan.operands[0] in ("switch", "close")
-    return plan.name in _NAVIGATION or (isinstance(result.data, dict) and "url" in result.data)
+    return plan.name in NAVIGATION or (isinstance(result.data, dict) and "url" in result.data)
 
 
 def succeeded(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
@@ -50,10 +50,10 @@ def succeeded(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
 
 def failed(plan: BrowserCommand, reply: DriverReply) -> CommandResult:
     """Return the result of a command that failed in the browser. It is no error of the server."""
-    if plan.name in _NAVIGATION and net_error_in(reply.error):
+    if plan.name in NAVIGATION and net_error_in(reply.error):
         return navigation_failed(reply.error)
-    code, message = _code_and_message(plan, reply)
-    return CommandResult(exit_code=code.exit_code, error=code, message=message)
+    code, message, advice = _explain(plan, reply)
+    return CommandResult(exit_code=code.exit_code, error=code, message=message, advice=advice)
 
 
 def outcome_is_unknown(reply: DriverReply) -> bool:
@@ -85,18 +85,24 @@ def tab_closed_by(plan: BrowserCommand) -> CommandResult:
     return failed(plan, TAB_GONE)
 
 
-def _code_and_message(plan: BrowserCommand, reply: DriverReply) -> tuple[ErrorCode, str]:
+def _explain(plan: BrowserCommand, reply: DriverReply) -> tuple[ErrorCode, str, str]:
+    """Return code, message and advice; an empty advice stands for that of the code."""
     if reply.code == "output_too_large":
-        return ErrorCode.OUTPUT_TOO_LARGE, reply.error
+        return ErrorCode.OUTPUT_TOO_LARGE, reply.error, ""
     if reply.code == "unreadable":
-        return ErrorCode.DRIVER_UNAVAILABLE, "the driver's reply could not be parsed"
+        return ErrorCode.DRIVER_UNAVAILABLE, "the driver's reply could not be parsed", ""
     if reply.code == "tab_gone":
-        return (
-            ErrorCode.SESSION_GONE,
-            "the tab closed while the command ran, perhaps because of it; the session stays open",
-        )
+        message = "the tab closed while the command ran, perhaps because of it; the session stays open"
+        return ErrorCode.SESSION_GONE, message, "Use tab list to see which tabs are left, or open a page."
     if any(part in reply.error for part in _NO_BROWSER):
-        return ErrorCode.BROWSER_UNAVAILABLE, "the browser ended while the command ran"
+        return ErrorCode.BROWSER_UNAVAILABLE, "the browser ended while the command ran", ""
     if plan.name == "wait" and "timed out" in reply.error:
-        return ErrorCode.TIMEOUT, f"the condition was not met within {plan.timeout_seconds} s; the page stays open"
-    return ErrorCode.COMMAND_FAILED, reply.error
+        message = f"the condition was not met within {plan.timeout_seconds} s; the page stays open"
+        return ErrorCode.TIMEOUT, message, "Look at the page with snapshot -i: what you wait for may have another form."
+    if plan.name in NAVIGATION:
+        return (
+            ErrorCode.COMMAND_FAILED,
+            reply.error,
+            "Look at what is open with get url, then repeat it or use open URL.",
+        )
+    return ErrorCode.COMMAND_FAILED, reply.error, ""

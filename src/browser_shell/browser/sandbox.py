@@ -21,6 +21,7 @@ from browser_shell.browser.driver.actions import (
 )
 from browser_shell.browser.driver.agent_browser import AgentBrowserDriver
 from browser_shell.browser.driver.connection import TAB_GONE, DriverReply
+from browser_shell.browser.navigation import LoadWatch, history_problem, no_answer, still_loading
 from browser_shell.browser.navigation_errors import NEEDS_CREDENTIALS
 from browser_shell.browser.page.commands import Effect, PageCommand, entry_of
 from browser_shell.browser.page.waiting import wait_for_first_controls
@@ -28,6 +29,7 @@ from browser_shell.browser.page_commands import page_replaced, run_on_page
 from browser_shell.browser.page_watch import DIALOG_GRACE_SECONDS, GONE_GRACE_SECONDS, PageWatch
 from browser_shell.browser.policy_errors import report_policy_denials
 from browser_shell.browser.results import (
+    NAVIGATION,
     failed,
     lost_its_page,
     outcome_is_unknown,
@@ -62,6 +64,7 @@ _WAIT_MARGIN_SECONDS = 0.3
 """A `wait` ends this long before the deadline of the call, because the page is closed at the deadline."""
 _PAGE_DIALOG_GRACE_SECONDS = 0.05
 """Time that a page command has to finish after a dialog opened."""
+_REOPEN_ADVICE = "Open the page again, if it needs more time with a larger timeout_sec (at most 120), or open another."
 _HISTORY = frozenset({"back", "forward", "reload"})
 _CONTINUES_AFTER_DIALOG = frozenset({"wait", "open", "back", "forward", "reload"})
 """Driver commands that keep the daemon busy after the dialog is answered, so the next command needs a new daemon."""
@@ -115,7 +118,10 @@ class BrowserSandbox:
         """Run a command in a session that the caller holds. `deadline` is a moment in monotonic seconds."""
         seconds = deadline - self.clock.monotonic()
         if seconds <= 0:
-            raise ExecutionTimedOut(f"no time was left for {plan.name} of {plan.timeout_seconds} s; it did nothing")
+            raise ExecutionTimedOut(
+                f"no time was left for {plan.name} of {plan.timeout_seconds} s; it did nothing",
+                advice="Run it in a call of its own, or give a larger timeout_sec (at most 120).",
+            )
         try:
             with anyio.move_on_after(seconds):
                 if plan.name == "close":
@@ -243,12 +249,11 @@ class BrowserSandbox:
     async def _execute(self, session: Session, plan: BrowserCommand, deadline: float) -> CommandResult:
         if plan.name == "pdf":
             return await self._make_pdf(session, plan)
-        wait_ms = max(1, int((deadline - self.clock.monotonic() - _WAIT_MARGIN_SECONDS) * 1000))
-        reply = await self._drive(session, plan, driver_action(plan, wait_ms=wait_ms))
-        result = await self._interpret_reply(session, plan, reply)
-        if plan.name == "open" and result.error is None:
-            return await self._await_first_controls(session, result)
-        return result
+        seconds = deadline - self.clock.monotonic()
+        action = driver_action(plan, wait_ms=max(1, int((seconds - _WAIT_MARGIN_SECONDS) * 1000)))
+        if plan.name in NAVIGATION:
+            return await self._navigate(session, plan, action, seconds=seconds)
+        return await self._interpret_reply(session, plan, await self._drive(session, plan, action))
 
     async def _await_first_controls(self, session: Session, result: CommandResult) -> CommandResult:
         """Wait until a page that is built by scripts shows its first controls; add a note if it shows none."""
@@ -257,6 +262,28 @@ class BrowserSandbox:
                 return result
         note = "the page shows no controls yet; if it is still loading, use wait --text TEXT or wait CSS"
         return _with_notes(result, [note])
+
+    async def _navigate(
+        self, session: Session, plan: BrowserCommand, action: Action, *, seconds: float
+    ) -> CommandResult:
+        """Navigate with the driver. Stop waiting when the page is there, but not all of its resources.
+
+        Raises: as `_drive`.
+        """
+        page = await session.page()
+        if (problem := await history_problem(page, plan)) is not None:
+            return problem
+        watch = LoadWatch(page, seconds=seconds)
+        with watch:
+            reply = await self._drive(session, plan, action)
+            if watch.was_stopped and not reply.success:
+                return no_answer(plan)
+            result = await self._interpret_reply(session, plan, reply)
+        if watch.is_loading:
+            self.driver.detach(session.name)  # The daemon still waits for the rest of the page.
+            return await still_loading(page)
+        is_opened = plan.name == "open" and result.error is None
+        return await self._await_first_controls(session, result) if is_opened else result
 
     async def _drive(self, session: Session, plan: BrowserCommand, action: Action) -> DriverReply:
         """Run an action with the driver. Stop waiting when a dialog blocks the page or the tab closes.
@@ -275,7 +302,9 @@ class BrowserSandbox:
                 raise BrowserUnavailable("the browser ended while the command ran") from fault
             # The page is closed too: a new daemon would wait for it if it is still loading.
             await session.abandon_page()
-            raise SandboxUnavailable("the driver ended while the command ran; the page was closed") from fault
+            raise SandboxUnavailable(
+                "the driver ended while the command ran; the page was closed", advice="Begin again with open."
+            ) from fault
         if watch.dialog is not None:
             if plan.name in _CONTINUES_AFTER_DIALOG:
                 self.driver.detach(session.name)
@@ -313,7 +342,7 @@ class BrowserSandbox:
             return succeeded(plan, reply) if reply.success else failed(plan, reply)
         if outcome_is_unknown(reply):
             # `_run_in_tab` closes the page and kills the daemon after a timeout.
-            raise ExecutionTimedOut("the page did not answer and was closed; cookies are kept")
+            raise ExecutionTimedOut("the page did not answer and was closed; cookies are kept", advice=_REOPEN_ADVICE)
         if lost_its_page(reply):
             # The event that reports the closed tab may arrive after the reply.
             with anyio.move_on_after(GONE_GRACE_SECONDS):
@@ -353,11 +382,12 @@ class HeldSession:
 def _timed_out(plan: BrowserCommand, *, has_started: bool) -> ExecutionTimedOut:
     if not has_started:
         outcome = "it waited for another call of its session and did nothing"
+        advice = "Wait until the other call has ended, or use another session_id."
     elif plan.name in _KEEPS_PAGE_AFTER_TIMEOUT:
-        outcome = "whether it was done is not known"
+        outcome, advice = "whether it was done is not known", "Use tab list to see what is open, then repeat it."
     else:
-        outcome = "its page was closed, cookies are kept"
-    return ExecutionTimedOut(f"{plan.name} was not finished within {plan.timeout_seconds} s; {outcome}")
+        outcome, advice = "its page was closed, cookies are kept", _REOPEN_ADVICE
+    return ExecutionTimedOut(f"{plan.name} was not finished within {plan.timeout_seconds} s; {outcome}", advice=advice)
 
 
 def _with_notes(result: CommandResult, notes: Sequence[str]) -> CommandResult:

@@ -26,11 +26,15 @@ async def run_tab(session: Session, plan: BrowserCommand) -> CommandResult:
     target_id = session.target_of(tab_ids[0]) if tab_ids else session.active_target_id
     if target_id is None:
         own_tabs = ", ".join(tab.tab_id for tab in session.tabs())
-        return _failed(f"this session has no tab {tab_ids[0]}; it has: {own_tabs}")
+        message = f"this session has no tab {tab_ids[0]}; it has: {own_tabs}"
+        return _failed(message, advice="Use one of these tabs; tab list shows their titles.")
     if subcommand == "switch":
         session.active_target_id = target_id
     elif len(session.tabs()) == 1:
-        return _failed("this is the session's only tab; use close to end the session")
+        return _failed(
+            "this is the session's only tab",
+            advice="Use close to end the session, or open to show another page in this tab.",
+        )
     elif (dialog := await session.request_tab_close(target_id)) is not None:
         raise dialog.error()
     await session.prepare(opens_page=False)
@@ -46,12 +50,13 @@ async def run_dialog(session: Session, plan: BrowserCommand) -> CommandResult:
             status |= {"type": dialog.kind, "message": dialog.message}
         return CommandResult(exit_code=0, data=status)
     if dialog is None:
-        return _failed("no dialog is open")
+        return _failed("no dialog is open", advice="Go on with the page: nothing waits for an answer.")
     text = plan.operands[1] if len(plan.operands) > 1 else None
     page = await session.page()
     documents = page.navigations.documents
     if not await session.answer_dialog(accept=subcommand == "accept", text=text):
-        return _failed("the dialog was closed before it could be answered")
+        message = "the dialog was closed before it could be answered, for example by a person"
+        return _failed(message, advice="Take a new snapshot to see what the page shows now.")
     data: JsonObject = {"answered": subcommand, "type": dialog.kind}
     leaves = subcommand == "accept" and dialog.kind == "beforeunload"
     with suppress(BrowserUnavailable, DevToolsError), PageWatch(session, dialog_grace_seconds=0):
@@ -75,5 +80,6 @@ async def _tab_list(session: Session) -> CommandResult:
     return CommandResult(exit_code=0, data={"tabs": tabs})
 
 
-def _failed(message: str) -> CommandResult:
-    return CommandResult(exit_code=ErrorCode.COMMAND_FAILED.exit_code, error=ErrorCode.COMMAND_FAILED, message=message)
+def _failed(message: str, *, advice: str) -> CommandResult:
+    code = ErrorCode.COMMAND_FAILED
+    return CommandResult(exit_code=code.exit_code, error=code, message=message, advice=advice)

@@ -120,5 +120,7 @@ async def _until(
         if done:
             return
     raise ActFailed(
-        ErrorCode.TIMEOUT, f"the condition was not met within {plan.timeout_seconds} s; the page stays open"
+        ErrorCode.TIMEOUT,
+        f"the condition was not met within {plan.timeout_seconds} s; the page stays open",
+        advice="Look at the page with snapshot -i: what you wait for may have another form.",
     )
