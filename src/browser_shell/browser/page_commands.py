@@ -7,7 +7,7 @@ from browser_shell.browser.page.commands import Effect, PageCommand
 from browser_shell.browser.page.page import Page
 from browser_shell.browser.page.settle import Change, watch_changes
 from browser_shell.core.calls import BrowserCommand, CommandResult
-from browser_shell.core.errors import ActFailed, ErrorCode
+from browser_shell.core.errors import ActFailed, ErrorCode, first_error
 from browser_shell.core.json_values import JsonObject
 
 
@@ -19,27 +19,47 @@ async def run_on_page(page: Page, plan: BrowserCommand, run: PageCommand, effect
     page.notes.clear()
     page.attachments.clear()
     try:
-        data = await (run(page, plan) if effect is Effect.NONE else _act(page, plan, run, effect))
+        data = await _run(page, plan, run, effect)
     except ActFailed as failure:
         code = failure.code
         return CommandResult(
-            exit_code=code.exit_code, error=code, message=failure.public_message, advice=failure.advice
+            exit_code=code.exit_code,
+            error=code,
+            message=_one_line(failure.public_message),
+            advice=_one_line(failure.advice),
         )
     return CommandResult(
         exit_code=0,
         data=data,
-        message="\n".join(f"NOTE: {note}" for note in page.notes),
+        message="\n".join(f"NOTE: {_one_line(note)}" for note in page.notes),
         attachments=tuple(page.attachments),
     )
+
+
+async def _run(page: Page, plan: BrowserCommand, run: PageCommand, effect: Effect) -> JsonObject:
+    """Run the command. An error of one of its tasks is raised without the group of the tasks."""
+    try:
+        return await (run(page, plan) if effect is Effect.NONE else _act(page, plan, run, effect))
+    except BaseExceptionGroup as group:
+        raise first_error(group) from group
+
+
+def _one_line(text: str) -> str:
+    """Join the lines of a text. A page could otherwise add lines that look like notes of the server."""
+    return " ".join(text.splitlines())
 
 
 async def _act(page: Page, plan: BrowserCommand, run: PageCommand, effect: Effect) -> JsonObject:
     # The next step needs a quiet page, unless it is a `wait`, which has a condition of its own.
     needs_quiet = plan.next_step not in ("", "wait")
     watch = await watch_changes(page, counts_requests=needs_quiet)
-    data = await run(page, plan)
-    waits_for_change = effect is Effect.CHANGE and plan.next_step != "wait"
-    change = await watch.settle(waits_for_change=waits_for_change, quiet=needs_quiet)
+    try:
+        data = await run(page, plan)
+        waits_for_change = effect is Effect.CHANGE and plan.next_step != "wait"
+        change = await watch.settle(waits_for_change=waits_for_change, quiet=needs_quiet)
+    finally:
+        if needs_quiet:
+            page.stop_counting_requests()
     return await _describe(page, data, change, effect=effect)
 
 

@@ -22,6 +22,8 @@ from browser_shell.core.json_values import JsonObject
 _CALL_SECONDS = 5.0
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """The largest messages of the browser contain the title of a page or the text of a dialog."""
+_MAX_QUEUED_MESSAGES = 2
+"""Received messages that wait to be parsed. More of them stay in the browser."""
 _PARSE_IN_THREAD_BYTES = 128 * 1024
 """Parsing a longer message in the event loop would delay other calls by milliseconds."""
 
@@ -180,7 +182,13 @@ async def connect_devtools(
     try:
         # Without an Origin header Chromium needs no --remote-allow-origins. No proxy: the URL is on loopback.
         websocket = await connect(
-            url, max_size=max_message_bytes, compression=None, ping_interval=None, proxy=None, sock=through
+            url,
+            max_size=max_message_bytes,
+            max_queue=_MAX_QUEUED_MESSAGES,
+            compression=None,
+            ping_interval=None,
+            proxy=None,
+            sock=through,
         )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as cause:
         raise BrowserUnavailable("the browser does not accept a DevTools connection") from cause

@@ -65,23 +65,27 @@ def _search_tree(tree: Tree, text: str, role: str) -> list[Match]:
 def search(items: Sequence[Item], text: str, *, role: str = "") -> Iterator[Match]:
     """Yield the items that contain a text, without regard to case and white space. A row is yielded once."""
     wanted = " ".join(text.split()).casefold()
-    around: list[Item] = []
+    around: list[tuple[int, Item]] = []
+    """The items that contain the current one, with their positions."""
     heading = ""
     last_unit: Item | None = None
+    controls: Sequence[Item] = ()
     for position, item in enumerate(items):
-        while around and item.node.index >= around[-1].node.end:
+        while around and item.node.index >= around[-1][1].node.end:
             around.pop()
-        around.append(item)
+        around.append((position, item))
         if item.role == "heading":
             heading = item.name
         if not _has_role(item, role) or wanted not in _words(item):
             continue
-        unit = next((outer for outer in reversed(around) if outer.role in _UNITS), None)
+        start, unit = next(((at, outer) for at, outer in reversed(around) if outer.role in _UNITS), (0, None))
         if unit is not None and unit is last_unit and not role:
             continue
+        if unit is None or unit is not last_unit:
+            controls = _controls_of(items, start, unit) if unit is not None else ()
         last_unit = unit
-        controls = _controls_of(items, position, unit) if unit is not None else ()
-        yield Match(item=item, unit=unit, around=controls, place=_place(around, heading, item))
+        place = _place([outer for _, outer in around], heading, item)
+        yield Match(item=item, unit=unit, around=controls, place=place)
 
 
 def lines_of(match: Match, text: str, assign_ref: AssignRef) -> Iterator[str]:
@@ -109,13 +113,11 @@ def _words(item: Item) -> str:
     return " ".join(f"{item.name} {item.value} {' '.join(item.options)}".split()).casefold()
 
 
-def _controls_of(items: Sequence[Item], position: int, unit: Item) -> Sequence[Item]:
-    """Return the controls in `unit`, a row or list entry that starts at or before `position`."""
-    start = position
-    while start > 0 and items[start] is not unit:
-        start -= 1
+def _controls_of(items: Sequence[Item], start: int, unit: Item) -> Sequence[Item]:
+    """Return the first controls in a row or list entry, which stands at `start`."""
     found: list[Item] = []
-    for item in items[start:]:
+    for index in range(start, len(items)):
+        item = items[index]
         if item.node.index >= unit.node.end or len(found) >= _MAX_AROUND:
             break
         if item.kind is Kind.CONTROL:

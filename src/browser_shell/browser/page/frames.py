@@ -84,6 +84,7 @@ class Navigations:
                 self.requested.discard(frame_id)
             case "Page.frameStoppedLoading":
                 self.pending.discard(frame_id)
+                self.requested.discard(frame_id)
             case "Page.frameNavigated":
                 navigated = _frame_id(params.get("frame"))
                 if navigated == self.top_frame_id:
@@ -96,6 +97,7 @@ class Navigations:
                 return False
             case "Page.frameAttached" | "Page.frameDetached":
                 self.pending.discard(frame_id)
+                self.requested.discard(frame_id)
                 return True
             case "Page.navigatedWithinDocument":
                 return True

@@ -37,6 +37,8 @@ _INPUT_ROLES = {
     **dict.fromkeys(("datetime-local", "month", "week"), "DateTime"),
 }
 _MAX_CELLS = 50
+_SECRETS = ("current-password", "new-password", "one-time-code")
+"""Values of `autocomplete` for fields whose value is never shown."""
 _MAX_SELECTED = 20
 _NO_ROLE = frozenset({"presentation", "none"})
 
@@ -151,7 +153,8 @@ def input_type(node: Node) -> str:
 
 
 def is_password(node: Node) -> bool:
-    return input_type(node) == "password"
+    """Whether the field takes a password or a one-time code, also while the page shows it as text."""
+    return input_type(node) == "password" or any(word in (node.get("autocomplete") or "") for word in _SECRETS)
 
 
 def is_checked(node: Node) -> bool:

@@ -317,7 +317,7 @@ class _Selection:
             return
         text = readable(node.text)
         if not text.strip(_SEPARATORS):
-            if self._text is not None:
+            if self._text is not None and len(self._text.name) < MAX_TEXT_CHARACTERS:
                 self._text.name += text
             return
         line = _block_of(node)

@@ -36,8 +36,8 @@ _MAX_ANCESTORS = 100
 _GENERATED = ("::before", "::after")
 
 _ATTRIBUTES = words(
-    "alt class contenteditable controls data-icon disabled fill for height href id inert label list max min multiple "
-    "name open placeholder readonly required role rows size tabindex title type value width"
+    "alt autocomplete class contenteditable controls data-icon disabled fill for height href id inert label list max "
+    "min multiple name open placeholder readonly required role rows size tabindex title type value width"
 )
 """Attributes that looks use, besides `aria-*`. The others are dropped: they may be long."""
 _MAX_ATTRIBUTE_CHARACTERS = 2_000

@@ -26,6 +26,7 @@ WORLD = "browser-shell"
 """Name of the isolated world. It shares the DOM with the page, and none of its objects."""
 _CALL_SECONDS = 125.0
 """Longer than any call: the deadline of the call ends a request to a page that does not reply."""
+_FRAME_ATTEMPTS = 3
 _MAX_REASON_CHARACTERS = 200
 _LOCATION = "function () { return [location.href, document.title] }"
 _FRAME_TAGS = ("IFRAME", "FRAME")
@@ -124,6 +125,11 @@ class Page:
         self._event.set()
         self._event = anyio.Event()
 
+    def stop_counting_requests(self) -> None:
+        """Undo the `Network.enable` of a step that counts requests."""
+        self.post("Network.disable")
+        self.open_requests.clear()
+
     async def wait_for_event(self, *, seconds: float) -> None:
         """Wait until the next DevTools event of this tab, or until the time is over."""
         event = self._event
@@ -153,14 +159,17 @@ class Page:
 
         Raises: BrowserUnavailable, DevToolsError when the tab is gone.
         """
-        while self._frames is None:
+        for attempt in range(_FRAME_ATTEMPTS):
+            if self._frames is not None:
+                break
             version = self._frames_version
             found = await self._fetch_frames()
-            if version == self._frames_version:  # Otherwise an event made the result stale while it was fetched.
+            # An event may have made the result stale while it was fetched. A page that never rests gets the last one.
+            if version == self._frames_version or attempt == _FRAME_ATTEMPTS - 1:
                 self._frames = found
                 current = {(frame.frame_id, frame.loader_id) for frame in found}
                 self._contexts = {key: context for key, context in self._contexts.items() if key in current}
-        return self._frames
+        return self._frames or ()
 
     async def top_frame(self) -> Frame:
         return (await self.frames())[0]

@@ -102,7 +102,6 @@ class ChangeWatch:
                 while page.open_requests:
                     await page.wait_for_event(seconds=1.0)
             await anyio.sleep(_QUIET_MS / 1000)
-        page.post("Network.disable")
 
     async def _compare_documents(self, change: Change) -> Change:
         with suppress(DevToolsError):
