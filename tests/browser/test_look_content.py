@@ -162,6 +162,25 @@ def test_looks_see_open_and_closed_shadow_roots_in_their_order(browser: Session,
     page.wait_for("sealed")
 
 
+def test_custom_elements_have_the_roles_and_states_of_their_internals(browser: Session, site: Site) -> None:
+    page = site.watch(
+        """<x-switch tabindex=0 style="display:inline-block;width:40px;height:20px"></x-switch><script>
+        customElements.define('x-switch', class extends HTMLElement {
+          constructor() {
+            super()
+            const internals = this.attachInternals()
+            Object.assign(internals, {role: 'switch', ariaLabel: 'Dark', ariaChecked: 'false'})
+            this.addEventListener('click', () => { internals.ariaChecked = 'true' })
+          }
+        })</script>"""
+    )
+    browser.ok("open", page.url)
+    ref = ref_of(look(browser, "-i"), "switch", "Dark")
+    assert look(browser, "-i") == f'- switch "Dark" [ref={ref[1:]}]'
+    browser.ok("click", ref)
+    assert look(browser, "-i") == f'- switch "Dark" [checked, ref={ref[1:]}]'
+
+
 def test_a_modal_dialog_hides_the_rest_of_the_page(browser: Session, site: Site) -> None:
     browser.ok(
         "open",

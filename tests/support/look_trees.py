@@ -84,7 +84,7 @@ def node_of(tree: Tree, tag: str, position: int = 0) -> Node:
 def refs_by_node() -> AssignRef:
     """Return a function that numbers elements in the order in which they are shown."""
     refs: dict[tuple[str, int], str] = {}
-    return lambda item: refs.setdefault(item.node.key, f"e{len(refs) + 1}")
+    return lambda item: refs.setdefault(item.target.key, f"e{len(refs) + 1}")
 
 
 def items_of(html: str, *, interactive: bool = True, compact: bool = False, grouped: bool = True) -> list[Item]:

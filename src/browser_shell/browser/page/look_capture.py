@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from browser_shell.browser.devtools.client import DevToolsError
 from browser_shell.browser.page.frames import Frame
+from browser_shell.browser.page.look_internals import add_internals
 from browser_shell.browser.page.look_tree import STYLES, Tree, build_tree
 from browser_shell.browser.page.scripts import load_script
 from browser_shell.core.errors import ActFailed, ErrorCode
@@ -44,6 +45,7 @@ async def capture_tree(page: Page) -> Tree:
         tree = await anyio.to_thread.run_sync(build_tree, frames, captures)
     else:
         tree = build_tree(frames, captures)
+    await add_internals(page, tree)
     modal = facts.get("modal")
     if isinstance(modal, int) and modal >= 0:
         _mark_modal(tree, top, modal)

@@ -19,7 +19,7 @@ from browser_shell.browser.page.look_roles import (
 from browser_shell.browser.page.look_tree import Node, Tree, words
 
 _COMPOSITES = words(
-    "application dialog alertdialog document feed grid group list listitem menu menubar navigation radiogroup region "
+    "application dialog alertdialog document feed grid group list menu menubar navigation radiogroup region "
     "row tablist table tabpanel toolbar tree treegrid main form article heading"
 )
 """Elements around controls. The keyboard may reach them, but the controls are inside."""
@@ -28,6 +28,13 @@ _SPREADS_POINTER = frozenset(
     {"html", "body", "ul", "ol", "dl", "menu", "table", "tbody", "thead", "main", "form", "svg"}
 )
 """Containers on which the style `cursor: pointer` is ignored, because it applies to the elements inside them."""
+_WHOLE = words(
+    "button link menuitem menuitemcheckbox menuitemradio option tab treeitem radio checkbox switch slider "
+    "DisclosureTriangle LabelText"
+)
+"""Elements that act as a whole. The parts inside them that react to clicks are mostly the same control."""
+_WITH_PARTS = frozenset({"tab", "treeitem", "option"})
+"""Elements with further controls inside, for example the icon that closes a tab."""
 _LONG_TEXT = 200
 """Characters. An element with more text and a listener handles the clicks of everything inside it."""
 _MOST_INSIDE = 8
@@ -44,6 +51,8 @@ class Controls:
         self._hidden = bytearray(count)
         self._editable = bytearray(count)
         """Whether each node is content of an editable area."""
+        self._whole = [0] * count
+        """Index of the element around each node that acts as a whole; 0 without one."""
         self._is_control = bytearray(count)
         self._inside = [0] * count
         """Number of controls below each node."""
@@ -83,6 +92,9 @@ class Controls:
         hidden = self._hidden
         for node in self._tree.nodes:
             parent = node.parent
+            if parent is not None and parent.is_element:
+                is_whole = self._names.role(parent) in _WHOLE
+                self._whole[node.index] = parent.index if is_whole else self._whole[parent.index]
             if parent is not None and (self._editable[parent.index] or is_editing_host(parent)):
                 self._editable[node.index] = 1
             if parent is not None and hidden[parent.index]:
@@ -121,16 +133,18 @@ class Controls:
         if self._editable[node.index]:
             return False
         takes_focus = is_focusable(node) or (role == "gridcell" and "tabindex" in node.attributes)
+        is_separator = node.get("role") in ("presentation", "none") and not self._names.text(node)
         if takes_focus and role not in _COMPOSITES and not inside:
-            return True
-        return self._reacts_to_clicks(node, inside)
+            return not is_separator
+        return not is_separator and self._reacts_to_clicks(node, inside)
 
     def _is_usable(self, node: Node, role: str, inside: int) -> bool:
         match role:
-            case "option":
-                return node.tag != "option"
+            case "option" | "menuitem" | "treeitem":
+                # Some libraries keep a list of no size for screen readers beside the list that a person sees.
+                return node.tag != "option" and not _is_flat(node)
             case "combobox" | "listbox":
-                return node.tag in ("select", "input") or inside != 1
+                return node.tag in ("select", "input") or (inside != 1 and not _is_flat(node))
             case "Canvas":
                 return _is_large(node)
             case "button" | "link" | "checkbox" | "radio":
@@ -151,16 +165,26 @@ class Controls:
         return not field.is_shown and bool(label.is_shown)
 
     def _reacts_to_clicks(self, node: Node, inside: int) -> bool:
-        if node.tag in _NEVER_CLICKABLE or not _is_large(node):
+        if node.tag in _NEVER_CLICKABLE or not _is_large(node) or not self._acts_by_itself(node):
             return False
         points = node.has_pointer and node.tag not in _SPREADS_POINTER and not _inherits_pointer(node)
-        if not points and not node.is_clickable:
+        if not points and (not node.is_clickable or self._names.role(node) in _COMPOSITES - {"row"}):
             return False
         if inside == 0:
             return points or len(self._names.text(node)) <= _LONG_TEXT
         if inside == 1:
             return self._is_more_than_a_wrapper(node, points=points)
         return points and node.is_clickable and inside <= _MOST_INSIDE
+
+    def _acts_by_itself(self, node: Node) -> bool:
+        """Whether an element inside another control is a control of its own, and not a part of that one."""
+        whole = self._whole[node.index]
+        if not whole:
+            return True
+        around = self._tree.nodes[whole]
+        if text := self._names.text(node):
+            return node.is_clickable and text != self._names.name(around)
+        return self._names.role(around) in _WITH_PARTS
 
     def _is_more_than_a_wrapper(self, node: Node, *, points: bool) -> bool:
         sole = self.sole(node)
@@ -194,6 +218,10 @@ def _inherits_pointer(node: Node) -> bool:
     if parent is None or parent.box is None:
         return parent is not None and parent.parent is not None and parent.parent.has_pointer
     return parent.has_pointer and parent.tag not in _SPREADS_POINTER
+
+
+def _is_flat(node: Node) -> bool:
+    return node.box is not None and (node.box[2] < 1 or node.box[3] < 1)
 
 
 def _is_large(node: Node) -> bool:

@@ -14,7 +14,7 @@ from browser_shell.browser.page.look_items import Item, Kind
 from browser_shell.browser.page.look_text import AssignRef, Style, line_of, one_line
 from browser_shell.core.json_values import compact_json
 
-_MAX_REMOVED = 12
+_MAX_REMOVED = 6
 """Further removed lines are only counted. Their refs are invalid, so commands cannot use them."""
 
 
@@ -59,9 +59,7 @@ def compare(before: Sequence[Item], after: Sequence[Item], *, style: Style, assi
                 refs[assign_ref(item)] = item
     left = +texts  # Drops the texts whose count is 0.
     listed = [item for item in removed if item.has_ref or left[line_of(item, "", style=style)] > 0]
-    lines += [f"removed: {_removed(item, assign_ref)}" for item in listed[:_MAX_REMOVED]]
-    if len(listed) > _MAX_REMOVED:
-        lines.append(f"removed: {len(listed) - _MAX_REMOVED} more")
+    lines += _removed_lines(listed, assign_ref)
     return Delta(lines=lines, refs=refs)
 
 
@@ -80,9 +78,21 @@ def _differs(old: Item, new: Item, style: Style) -> bool:
     return line_of(old, "", style=style) != line_of(new, "", style=style)
 
 
-def _removed(item: Item, assign_ref: AssignRef) -> str:
-    text = f"{item.role} {compact_json(one_line(item.name, 60))}" if item.name else item.role
-    return f"{text} @{assign_ref(item)}" if item.has_ref else text
+def _removed_lines(removed: Sequence[Item], assign_ref: AssignRef) -> Sequence[str]:
+    """Return a line for each removed item that is not inside another one, up to a limit."""
+    lines: list[str] = []
+    end = omitted = 0
+    frame_id = ""
+    for item in removed:
+        if item.node.frame.frame_id == frame_id and item.node.index < end:
+            continue
+        end, frame_id = item.node.end, item.node.frame.frame_id
+        if len(lines) == _MAX_REMOVED:
+            omitted += 1
+            continue
+        text = f"{item.role} {compact_json(one_line(item.name, 60))}" if item.name else item.role
+        lines.append(f"removed: {text} @{assign_ref(item)}" if item.has_ref else f"removed: {text}")
+    return [*lines, f"removed: {omitted} more"] if omitted else lines
 
 
 def _moved(before: Sequence[object], after: Sequence[object]) -> set[object]:

@@ -32,7 +32,10 @@ _LEAVES = frozenset({"select", "textarea", "video", "audio", "canvas", "input", 
 
 _SHAPES = frozenset({"circle", "ellipse", "g", "line", "path", "polygon", "polyline", "rect", "use"})
 
+_GENERATED_CLASS = re.compile(r"^(?:css|sc|jss|emotion|svelte|_)[-_]?|[0-9].*[0-9]", re.IGNORECASE)
+"""Classes that a build tool has generated."""
 _MAX_ICON_NODES = 6
+_MAX_BRANCH_NODES = 200
 _ICON = re.compile(r"(?:^|-)(?:fa|mdi|bi|ti|pi|icon|glyphicon|codicon|octicon|symbol)-[a-z]", re.IGNORECASE)
 """Names of icons in the classes of common icon fonts."""
 
@@ -68,6 +71,13 @@ class Item:
     """Lines of text and controls inside the element."""
     is_required: bool = False
     """Whether a container gets a line even if it has no name and few lines inside."""
+    own_part: Node | None = None
+    """The part of a branch that is not covered by the entries below it; None for the element itself."""
+
+    @property
+    def target(self) -> Node:
+        """The element that commands with the ref act on."""
+        return self.own_part or self.node
 
 
 def describe_control(node: Node, tree: Tree, names: Names, *, all_options: bool) -> Item:
@@ -78,7 +88,10 @@ def describe_control(node: Node, tree: Tree, names: Names, *, all_options: bool)
     name = names.text(node) if field_node else names.name(node)
     item = Item(node=node, kind=Kind.CONTROL, role=role, name=name, states=states_of(subject, role), has_ref=True)
     item.mark = _mark(node, role)
+    item.own_part = _own_part(node, tree) if role == "treeitem" else None
     item.value = _HIDDEN_VALUE if is_password(subject) and subject.value else value_of(subject, role, tree)
+    if role == "combobox" and subject.value is None and subject.tag != "select":
+        item.value = names.text(node).removeprefix(name).strip()
     if role in CHECKABLE or (item.value == item.name and subject.tag != "input"):
         item.value = ""
     if subject.tag == "select":
@@ -108,10 +121,24 @@ def link_target(node: Node) -> str:
         return node.get("href")
 
 
+def _own_part(branch: Node, tree: Tree) -> Node | None:
+    """Return the element with the label of an entry that has entries below it.
+
+    The middle of the whole element is one of the entries below, and a click there would reach the wrong entry.
+    """
+    label: Node | None = None
+    for node in islice(tree.below(branch), _MAX_BRANCH_NODES):
+        if node.get("role") in ("treeitem", "group") or node.tag == branch.tag:
+            return label
+        if label is None and node.tag == "#text" and node.is_shown and not node.text.isspace():
+            label = node.parent if node.parent is not branch else None
+    return None
+
+
 def _mark(node: Node, role: str) -> str:
     if is_editing_host(node):
         return "editable"
-    if role in CONTROL_ROLES:
+    if role in CONTROL_ROLES or role == "gridcell":
         return ""
     return "focusable" if is_focusable(node) and not (node.is_clickable or node.has_pointer) else "clickable"
 
@@ -135,8 +162,8 @@ def _css_hint(node: Node, tree: Tree) -> str:
         icon = candidate.get("data-icon") or next(filter(_ICON.search, candidate.get("class").split()), "")
         if icon := _css_word(icon.rpartition(":")[2]):
             return f".{icon}"
-    classes = [word for word in node.get("class").split() if _css_word(word)]
-    return "".join(f".{word}" for word in classes[-2:])
+    classes = [word for word in node.get("class").split() if _css_word(word) and not _GENERATED_CLASS.search(word)]
+    return "".join(f".{word}" for word in classes[:2])
 
 
 def _css_word(text: str) -> str:

@@ -105,7 +105,8 @@ class Names:
             if target is not None:
                 text = _one_line(target.get("aria-label")) or _one_line(self._content(target, with_hidden=True))
                 parts.append(text or (value_of(target, self.role(target), self._tree) if target is not node else ""))
-        return _one_line(" ".join(parts))
+        # Some libraries name an element by itself and by the group around it, which has the same name.
+        return _one_line(" ".join(dict.fromkeys(parts)))
 
     def _native_name(self, node: Node) -> str:
         """Return the name that HTML gives an element: a label, a caption, a legend, an alternative text."""

@@ -70,14 +70,13 @@ def role_of(node: Node, tree: Tree) -> str:
         return claimed
     match node.tag:
         case "a" | "area":
-            return "link" if "href" in node.attributes or node.is_clickable else "generic"
+            return "link" if _leads_somewhere(node) else "generic"
         case "input":
             return _input_role(node)
         case "select":
             return "listbox" if _shows_several_options(node) else "combobox"
-        case "summary":
-            in_details = node.parent is not None and node.parent.tag == "details"
-            return "DisclosureTriangle" if in_details else "generic"
+        case "li" | "summary":
+            return _role_in_parent(node)
         case "header" | "footer":
             return "generic" if node.in_section else _TAG_ROLES[node.tag]
         case "th":
@@ -191,12 +190,24 @@ def _claimed_role(node: Node) -> str | None:
     """Return the first known role of the `role` attribute; None without one."""
     for word in node.get("role").lower().split()[:8]:
         if word in _NO_ROLE:
-            return None if is_focusable(node) or node.tag in ("button", "input", "select", "textarea") else "generic"
+            return None if node.tag in ("a", "button", "input", "select", "textarea") else "generic"
         if word in _ARIA_ROLES:
             return "image" if word == "img" else word
         if word == "generic":
             return "generic"
     return None
+
+
+def _leads_somewhere(node: Node) -> bool:
+    return "href" in node.attributes or node.is_clickable or node.has_pointer
+
+
+def _role_in_parent(node: Node) -> str:
+    """Return the role of an element that depends on the element around it."""
+    parent = node.parent
+    if node.tag == "summary":
+        return "DisclosureTriangle" if parent is not None and parent.tag == "details" else "generic"
+    return "menuitem" if parent is not None and parent.get("role") in ("menu", "menubar") else "listitem"
 
 
 def _input_role(node: Node) -> str:

@@ -32,10 +32,10 @@ _MAX_DIALOG_CHARACTERS = 600
 _LANDMARKS = words("banner complementary contentinfo form main navigation region search")
 _COLLECTIONS = {
     **{"table": "rows", "grid": "rows", "treegrid": "rows", "list": "entries", "listbox": "options"},
-    **{"menu": "entries", "menubar": "entries", "tree": "entries", "tablist": "tabs", "DescriptionList": "entries"},
+    **{"tree": "entries", "DescriptionList": "entries"},
 }
-_MEMBERS = words("row listitem option menuitem menuitemcheckbox menuitemradio treeitem tab term")
-_GROUPS = words("group radiogroup toolbar tabpanel article figure feed application")
+_MEMBERS = words("row listitem option treeitem term")
+_GROUPS = words("group radiogroup toolbar tablist tabpanel menu menubar article figure feed application")
 _CONTAINERS = _LANDMARKS | _GROUPS | frozenset(_COLLECTIONS) | {"dialog", "alertdialog", "Iframe", "row", "listitem"}
 _CELLS = words("cell gridcell columnheader rowheader")
 _TITLES = frozenset({"Legend", "caption", "Figcaption"})
@@ -219,12 +219,14 @@ class _Selection:
 
     def _is_message(self, node: Node, role: str) -> bool:
         """Whether an element looks like a message to the user, although it lacks the role of one."""
-        if not self._view.interactive or role not in ("generic", "listitem", "paragraph", "list"):
+        if not self._view.interactive or role not in ("generic", "listitem", "paragraph"):
+            return False
+        if node.index < self._text_until:  # Its text is in a line already.
             return False
         words = node.get("class").lower()
         if not words or self._messages >= _MAX_MESSAGES or not any(word in words for word in _MESSAGE_WORDS):
             return False
-        if role == "list" or self._controls.inside(node):
+        if self._controls.inside(node):
             return False
         return 0 < len(self._names.text(node)) < _MAX_MESSAGE_CHARACTERS
 
@@ -244,6 +246,8 @@ class _Selection:
         """Return the text of a row without that of its controls; the texts of cells are separated by bars."""
         parts = []
         for cell in self._cells(node):
+            if self._controls.is_control(cell) and cell is not node:
+                continue
             without = frozenset(self._controls.all_inside(cell))
             parts.append(self._names.text(cell, max_characters=200, without=without))
         text = " | ".join(part for part in parts if part)

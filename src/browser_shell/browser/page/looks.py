@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import anyio.to_thread
 
@@ -12,17 +13,23 @@ from browser_shell.browser.page.look_delta import Delta, compare
 from browser_shell.browser.page.look_items import Item
 from browser_shell.browser.page.look_outline import View
 from browser_shell.browser.page.look_selection import select_items
-from browser_shell.browser.page.look_text import AssignRef, Excerpt, Style, render
+from browser_shell.browser.page.look_text import MAX_CHARACTERS, AssignRef, Excerpt, Style, render
 from browser_shell.browser.page.look_tree import Tree
 from browser_shell.browser.page.page import Page
 from browser_shell.core.calls import BrowserCommand
 from browser_shell.core.errors import ActFailed, ErrorCode
 from browser_shell.core.json_values import JsonObject, JsonValue, compact_json
 
+_T = TypeVar("_T")
 _MAX_KEPT_NODES = 30_000
 """The tree of a larger page is not kept for the next `--delta`."""
-_ENVELOPE_CHARACTERS = 100
-"""Upper bound for the keys and brackets around a look."""
+_ENVELOPE_CHARACTERS = 2_200
+"""Upper bound for the URL, keys and brackets around a look."""
+_MOST_CHANGED = 0.8
+"""Share of the lines of a page. With more changes, a whole look is returned."""
+_FEW_LINES = 12
+"""Changes that are listed even if they are a larger share of the page."""
+_UNCHANGED: JsonObject = {"kind": "unchanged"}
 _SWITCHES = (("interactive", "-i"), ("compact", "-c"), ("urls", "-u"), ("refs", "--refs"))
 
 
@@ -42,47 +49,62 @@ async def snapshot(page: Page, plan: BrowserCommand) -> JsonObject:
     """
     scope = await _scope(page, plan)
     tree = await capture_tree(page)
-    view = _view(plan, scope)
-    items = await _select(tree, view)
-    if scope is not None and not items:
+    if scope is not None and tree.find(scope) is None:
         raise ActFailed(ErrorCode.ELEMENT_GONE, f"{plan.options['selector']} is no longer on the page")
-    before = await _keep_look(page, tree)
-    style = Style(urls="urls" in plan.options, short=view.interactive)
-    data: JsonObject = {"origin": (await page.top_frame()).url}
+    top = await page.top_frame()
+    before = _keep_look(page, top.loader_id, tree)
+    view = _view(plan, scope)
+    data: JsonObject = {"origin": top.url}
+    is_large = len(tree.nodes) > THREAD_NODES
+
+    async def run(function: Callable[[], _T]) -> _T:
+        return await anyio.to_thread.run_sync(function) if is_large else function()
+
     if "delta" in plan.options and "full" not in plan.options and before is not None:
-        delta = compare(await _select(before.tree, view), items, style=style, assign_ref=ref_assigner(page))
-        if (answer := _delta_answer(delta, items)) is not None:
-            data["snapshot"] = answer
+        delta = await run(lambda: _compare(page, plan, view, before.tree, tree))
+        if delta is not None:
+            data["snapshot"] = {"kind": "delta", "changes": "\n".join(delta.lines)} if delta.lines else _UNCHANGED
             return _with_refs(data, plan, delta.refs)
-    first_line = int(plan.options.get("from", "1"))
-    excerpt = render(
-        items,
-        style=style,
-        assign_ref=ref_assigner(page),
-        scope_hint=_scope_hint(plan),
-        first_line=first_line,
-        max_characters=page.output.max_characters - _ENVELOPE_CHARACTERS - len(str(data["origin"])),
-    )
-    _note_rest(page, plan, excerpt, first_line)
+    excerpt = await run(lambda: _render(page, plan, view, tree))
+    _note_rest(page, plan, excerpt)
     text = "\n".join(excerpt.lines)
     is_delta = "delta" in plan.options or "full" in plan.options
     data["snapshot"] = {"kind": "full", "tree": text} if is_delta else text
     return _with_refs(data, plan, excerpt.refs)
 
 
+def _render(page: Page, plan: BrowserCommand, view: View, tree: Tree) -> Excerpt:
+    return render(
+        select_items(tree, view),
+        style=_style(plan, view),
+        assign_ref=ref_assigner(page),
+        scope_hint=_scope_hint(plan),
+        first_line=_first_line(plan),
+        max_characters=page.output.max_characters - _ENVELOPE_CHARACTERS,
+    )
+
+
+def _compare(page: Page, plan: BrowserCommand, view: View, before: Tree, after: Tree) -> Delta | None:
+    """Return the changes, or None when a whole look is shorter."""
+    everything = replace(view, grouped=False)
+    old, new = select_items(before, everything), select_items(after, everything)
+    delta = compare(old, new, style=_style(plan, view), assign_ref=ref_assigner(page))
+    is_short = len(delta.lines) <= max(len(new) * _MOST_CHANGED, _FEW_LINES)
+    return delta if is_short and sum(map(len, delta.lines)) < MAX_CHARACTERS else None
+
+
 def ref_assigner(page: Page) -> AssignRef:
     """Return the function that gives elements their refs."""
 
     def assign(item: Item) -> str:
-        node = item.node
+        node = item.target
         return page.refs.assign(node.frame, node.backend_node_id, role=item.role, name=item.name[:100])
 
     return assign
 
 
-async def _keep_look(page: Page, tree: Tree) -> LastLook | None:
+def _keep_look(page: Page, loader_id: str, tree: Tree) -> LastLook | None:
     """Store a tree for the next `--delta`. Return the last look if it was at the same document."""
-    loader_id = (await page.top_frame()).loader_id
     before = page.last_look
     page.last_look = LastLook(loader_id=loader_id, tree=tree) if len(tree.nodes) <= _MAX_KEPT_NODES else None
     return before if before is not None and before.loader_id == loader_id else None
@@ -111,19 +133,12 @@ def _view(plan: BrowserCommand, scope: tuple[str, int] | None) -> View:
     )
 
 
-async def _select(tree: Tree, view: View) -> Sequence[Item]:
-    if len(tree.nodes) > THREAD_NODES:
-        return await anyio.to_thread.run_sync(select_items, tree, view)
-    return select_items(tree, view)
+def _style(plan: BrowserCommand, view: View) -> Style:
+    return Style(urls="urls" in plan.options, short=view.interactive)
 
 
-def _delta_answer(delta: Delta, items: Sequence[Item]) -> JsonValue:
-    """Return the changes, or None when they have more lines than the whole look."""
-    if not delta.lines:
-        return {"kind": "unchanged"}
-    if len(delta.lines) > max(len(items), 3):
-        return None
-    return {"kind": "delta", "changes": "\n".join(delta.lines)}
+def _first_line(plan: BrowserCommand) -> int:
+    return max(1, int(plan.options.get("from", "1")))
 
 
 def _with_refs(data: JsonObject, plan: BrowserCommand, refs: dict[str, Item]) -> JsonObject:
@@ -132,7 +147,8 @@ def _with_refs(data: JsonObject, plan: BrowserCommand, refs: dict[str, Item]) ->
     return data
 
 
-def _note_rest(page: Page, plan: BrowserCommand, excerpt: Excerpt, first_line: int) -> None:
+def _note_rest(page: Page, plan: BrowserCommand, excerpt: Excerpt) -> None:
+    first_line = _first_line(plan)
     if excerpt.next_line is not None:
         page.notes.append(
             f"lines {first_line} to {excerpt.next_line - 1} of {excerpt.total}; "

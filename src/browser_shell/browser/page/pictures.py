@@ -149,10 +149,10 @@ async def _controls(page: Page, area: _Area) -> list[tuple[Item, Box]]:
     offsets: dict[str, tuple[float, float]] = {top.frame_id: (0.0, 0.0)}
     found: list[tuple[Item, Box]] = []
     for item in items:
-        box = item.node.box
+        box = item.target.box
         if item.kind is not Kind.CONTROL or box is None or len(found) == _MAX_ANNOTATIONS:
             continue
-        frame = item.node.frame
+        frame = item.target.frame
         if frame.frame_id not in offsets:
             offsets[frame.frame_id] = await _document_offset(page, frame)
         x, y = offsets[frame.frame_id]

@@ -86,7 +86,7 @@ async def _find_by_role(page: Page, selector: str) -> Element | None:
     taken: tuple[Element, Item] | None = None
     for item in items[:_MAX_CANDIDATES]:
         with suppress(ActFailed):  # The node was removed in the meantime.
-            element = await page.element_of(item.node.frame, item.node.backend_node_id, selector)
+            element = await page.element_of(item.target.frame, item.target.backend_node_id, selector)
             taken = taken or (element, item)
             if await element.call("function () { return browserShell.isVisible(this) }"):
                 taken = (element, item)

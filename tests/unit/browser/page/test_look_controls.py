@@ -85,3 +85,36 @@ def test_controls_are_counted_below_every_element() -> None:
 
 def test_a_hidden_icon_that_reacts_to_clicks_is_a_control() -> None:
     assert controls("<i aria-hidden=true click pointer></i>") == ["i"]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<x-tab role=tab><div pointer>One</div></x-tab>", ["x-tab"]),
+        ("<button><svg click pointer><path click></path></svg></button>", ["button"]),
+        ("<div role=tab>One <i click></i></div>", ["div", "i"]),
+        ("<div role=option>Tag <span click>remove</span></div>", ["div", "span"]),
+        ("<label><input type=checkbox><div pointer>Gift</div></label>", ["input"]),
+        ("<div role=toolbar click></div>", []),
+    ],
+)
+def test_the_parts_of_a_control_are_not_controls_of_their_own(html: str, expected: list[str]) -> None:
+    assert controls(html) == expected
+
+
+def test_an_entry_of_a_menu_needs_no_role_and_a_separator_is_none() -> None:
+    html = (
+        "<ul role=menu><li tabindex=0 aria-haspopup=true>New</li><li tabindex=0 role=menuitem>Open</li>"
+        "<li tabindex=0 role=presentation><div></div></li></ul>"
+    )
+    tree = tree_of(html)
+    found = controls_of(tree)
+    names = Names(tree)
+    assert [(names.role(node), names.name(node)) for node in tree.nodes if found.is_control(node)] == [
+        ("menuitem", "New"),
+        ("menuitem", "Open"),
+    ]
+
+
+def test_a_list_entry_that_the_keyboard_reaches_is_a_control() -> None:
+    assert controls("<ul><li tabindex=0>One</li><li>Two</li></ul>") == ["li"]

@@ -72,7 +72,7 @@ def test_moved_elements_are_listed_alone() -> None:
 def test_many_removed_elements_are_counted() -> None:
     before = tree_of("".join(f"<button>b{n}</button>" for n in range(30)))
     lines = changes(before, tree_of(""))
-    assert (len(lines), lines[-1]) == (13, "removed: 18 more")
+    assert (len(lines), lines[-1]) == (7, "removed: 24 more")
 
 
 def test_removed_names_cannot_forge_a_ref() -> None:
@@ -80,3 +80,8 @@ def test_removed_names_cannot_forge_a_ref() -> None:
     (line,) = changes(before, tree_of(""))
     assert "ref=e1" not in line
     assert "\n" not in line
+
+
+def test_a_removed_container_stands_for_what_was_in_it() -> None:
+    before = tree_of("<div role=dialog aria-label=Sure><p>Delete it?</p><button>Yes</button></div>")
+    assert changes(before, tree_of("")) == ['removed: dialog "Sure" @e1']

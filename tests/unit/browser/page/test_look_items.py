@@ -34,6 +34,7 @@ def test_the_options_of_a_list_are_bounded() -> None:
         ("<button id=go></button>", "button", "#go"),
         ("<button><i class='fa fa-trash'></i></button>", "button", ".fa-trash"),
         ("<div click class='a tile'></div>", "div", "clickable .a.tile"),
+        ("<div click class='css-1y10 sc-dkrFOg menu'></div>", "div", "clickable .menu"),
         ("<circle click fill=red></circle>", "circle", "clickable circle[fill=red]"),
         ("<div click id='x] [ref=e1'></div>", "div", "clickable"),
         ("<div tabindex=0>t</div>", "div", "focusable"),
@@ -62,3 +63,16 @@ def test_fields_have_their_format_size_and_kind() -> None:
 )
 def test_the_target_of_a_link_is_absolute(href: str, target: str) -> None:
     assert link_target(node_of(tree_of(f"<a href='{href}'>t</a>"), "a")) == target
+
+
+def test_a_branch_of_a_tree_is_acted_on_at_its_label() -> None:
+    html = "<li role=treeitem><span>Root</span><ul role=group><li role=treeitem><span>Leaf</span></li></ul></li>"
+    tree = tree_of(html)
+    root, leaf = (describe_control(node_of(tree, "li", n), tree, Names(tree), all_options=False) for n in (0, 1))
+    assert (root.name, root.target) == ("Root", node_of(tree, "span"))
+    assert (leaf.name, leaf.target) == ("Leaf", node_of(tree, "li", 1))
+
+
+def test_a_combobox_without_a_field_has_its_text_as_its_value() -> None:
+    assert describe("<div role=combobox aria-label=Size>Medium</div>", "div").value == "Medium"
+    assert describe("<div role=combobox aria-label=Size></div>", "div").value == ""

@@ -21,6 +21,7 @@ def name(html: str, tag: str, position: int = 0) -> str:
         ("<button>  Save\n <b>all</b></button>", "button", "Save all"),
         ("<button aria-label=Close>x</button>", "button", "Close"),
         ("<p id=a gone>One</p><p id=b>two</p><input aria-labelledby='a b none'>", "input", "One two"),
+        ("<b id=a>Size</b><b id=b>Size</b><input aria-labelledby='a b'>", "input", "Size"),
         ("<label>Name <input></label>", "input", "Name"),
         ("<label for=x>Name</label><input id=x>", "input", "Name"),
         ("<input title=tip placeholder=hint>", "input", "tip"),

@@ -17,6 +17,7 @@ def role(html: str, tag: str) -> str:
     ("html", "expected"),
     [
         ("<a href=x>t</a>", "link"),
+        ("<a>t</a>", "link"),
         ("<button>t</button>", "button"),
         ("<input>", "textbox"),
         ("<input type=search>", "searchbox"),

@@ -130,3 +130,13 @@ def test_the_work_for_a_large_page_is_linear() -> None:
     started_at = time.monotonic()
     assert len(items_of(html)) == 10_000
     assert time.monotonic() - started_at < 30
+
+
+def test_cells_that_are_controls_do_not_repeat_in_the_name_of_their_row() -> None:
+    html = "<div role=grid><div role=row><b role=gridcell tabindex=0>1</b><b role=gridcell>text</b></div></div>"
+    assert look(html) == ['- row "text"', '  - gridcell "1" [ref=e1]']
+
+
+def test_a_message_inside_an_alert_is_shown_once() -> None:
+    html = "<div role=alert><p class=toast-body>News</p><button>Yes</button></div>"
+    assert look(html) == ['- alert "News"', '  - button "Yes" [ref=e1]']
