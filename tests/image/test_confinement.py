@@ -77,8 +77,9 @@ def test_chromium_sees_no_state_and_has_the_servers_managed_policy(box: Box) -> 
 
 
 def test_the_image_itself_has_a_managed_policy_for_hosts_that_forbid_mounting(box: Box) -> None:
-    managed = inner(box.pid, "/etc/chromium/policies/managed/browser-shell.json")
-    assert "file://*" in json.loads(managed.read_text())["URLBlocklist"]
+    managed = json.loads(inner(box.pid, "/etc/chromium/policies/managed/browser-shell.json").read_text())
+    assert "file://*" in managed["URLBlocklist"]
+    assert (managed["SSLErrorOverrideAllowed"], managed["AuthSchemes"]) == (False, "")
 
 
 @pytest.mark.promise("container:read-only")
