@@ -154,7 +154,7 @@ def test_a_call_reports_a_chromium_that_dies_while_the_driver_starts(own_server:
     # The new daemon waits for the stopped browser until the browser dies.
     os.kill(chromium, signal.SIGSTOP)
     kill(daemon)
-    call = InFlight(session, "get", "text", "#p")
+    call = InFlight(session, "reload")
     wait_until(lambda: not set(own_server.daemons().values()) <= {daemon}, what="the new driver")
     kill(chromium)
     outcome = call.outcome()
