@@ -39,6 +39,7 @@ _IS_HOVERED = """function (ms) {
     [this, ...(browserShell.viewOf(this).labels || [])].some((e) => browserShell.viewOf(e).matches(":hover"));
   return browserShell.until(isHovered, ms, true);
 }"""
+_HOVER_ATTEMPTS = 2
 _HOVER_MS = 300
 """Time until the page shows an element as hovered after the mouse has moved there."""
 _TAKES_PRESS_ONLY = "function () { return browserShell.viewOf(this).matches('select, iframe, frame, object, embed') }"
@@ -84,16 +85,18 @@ async def hover(page: Page, plan: BrowserCommand) -> JsonObject:
         await _move(page, point)
         return {"hovered": plan.options["at"], "on": await _describe_at(page, point)}
     element = await page.element(plan.operands[0])
-    point = await point_of(page, element, offset=_offset(plan))
-    await element.call("function () { browserShell.arm(this) }")
-    await _move(page, point)
-    if not await element.call(_IS_HOVERED, _HOVER_MS):
-        raise ActFailed(
-            ErrorCode.COMMAND_FAILED,
-            f"the mouse is at {element.label}, but the page does not show it as hovered; it may have moved",
-            advice="Take a snapshot and repeat the command.",
-        )
-    return {"hovered": plan.operands[0]}
+    for _ in range(_HOVER_ATTEMPTS):
+        # The page may move the element away before the mouse arrives.
+        point = await point_of(page, element, offset=_offset(plan))
+        await element.call("function () { browserShell.arm(this) }")
+        await _move(page, point)
+        if await element.call(_IS_HOVERED, _HOVER_MS):
+            return {"hovered": plan.operands[0]}
+    raise ActFailed(
+        ErrorCode.COMMAND_FAILED,
+        f"the mouse is at {element.label}, but the page does not show it as hovered; it may have moved",
+        advice="Take a snapshot and repeat the command.",
+    )
 
 
 async def drag(page: Page, plan: BrowserCommand) -> JsonObject:
